@@ -1,0 +1,55 @@
+# On a machine with Python 3.11 or newer and make, every command below runs as it stands:
+# the first call makes .venv and installs what it needs there, later calls install nothing.
+
+PYTHON ?= python3
+VENV := .venv
+# Always `python -m tool`: it works in a folder that was moved, where the scripts of a venv do not.
+RUN := $(VENV)/bin/python
+# Errors are shown, the rest is not.
+PIP := $(RUN) -m pip --disable-pip-version-check -qq install
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: demo test lint quality clean help
+
+demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
+	@$(RUN) examples/demo.py
+
+test: lint ## ruff, mypy and pytest; what CI runs
+	$(RUN) -m pytest
+
+lint: $(VENV)/.has-dev ## ruff and mypy only
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
+	@$(RUN) benchmarks/quality.py $(ARGS)
+
+clean: ## remove .venv, caches and everything the commands above made
+	rm -rf $(VENV) build demo dist .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# The stamps are written last, so an interrupted installation is done again.
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "kfree needs Python 3.11 or newer, and '$(PYTHON)' was not found: try make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "kfree needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1): try make PYTHON=python3.11" >&2; exit 1; }
+	@echo "Making the environment $(VENV) (once) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.has-demo: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the demo needs (once) ..."
+	@$(PIP) -e ".[plot]"
+	@touch $@
+
+$(VENV)/.has-dev: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the tests need (once) ..."
+	@$(PIP) -e ".[dev]"
+	@touch $@ $(VENV)/.has-demo

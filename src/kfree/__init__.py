@@ -1,0 +1,8 @@
+"""Nearest-neighbor classification free of k."""
+
+from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
+from kfree.classifier import KFreeClassifier
+from kfree.posterior import Posterior
+
+__version__ = "0.1.0"
+__all__ = ["KFreeClassifier", "PKNNClassifier", "Posterior", "StructuredKNNClassifier"]

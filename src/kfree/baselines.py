@@ -1,0 +1,323 @@
+"""Classifiers with a given number of neighbors, to compare with: majority vote and PKNN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kfree import validation
+from kfree.averaging import class_probabilities_at
+from kfree.inference.mode import maximize
+from kfree.inference.prior import GammaPrior
+from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.patterns import histogram
+from kfree.neighbors.metric import make_space
+from kfree.neighbors.search import make_search
+from kfree.neighbors.structures import HeldOut, NewPoints, neighborhoods
+
+BLOCK_ROWS = 2048
+# By how much a winner among equal votes is lifted, so that argmax of the shares agrees with it.
+TIE_LIFT = 1e-12
+
+
+class _FixedNeighbors(ClassifierMixin, BaseEstimator):
+    """What the classifiers with a given K share: the neighbors."""
+
+    def _find(self, X: Any, y: Any) -> tuple:
+        validation.check_fixed(self)
+        rows, labels, classes = validation.check_training(self, X, y)
+        validation.check_n_neighbors("n_neighbors", self.n_neighbors, len(rows))
+        space = make_space(self.metric, self.p, self.metric_params, rows)
+        search = make_search(space, space.points(rows), self.algorithm)
+        return space, search, search.graph(self.n_neighbors, self.n_jobs), labels, classes
+
+    def _keep(self, X: Any, found: tuple) -> None:
+        validation.remember_features(self, X)
+        self._space, self._search, self._graph, self._labels, self.classes_ = found
+        self.n_neighbors_ = self._graph.k_max
+
+    def _arrivals(self, X: Any, reverse: bool):
+        queries = self._space.points(validation.check_new(self, X))
+        table = self._graph.distances if reverse else None
+        return self._search.arrivals(queries, self.n_neighbors_, table, self.n_jobs)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.allow_nan = self.metric == "nan_euclidean"
+        return tags
+
+
+class PKNNClassifier(_FixedNeighbors):
+    """Probabilistic nearest neighbors with a given K; beta at its posterior mode, or given.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        K.
+    structure : {"asymmetric", "boltzmann", "boltzmann2"}, default="asymmetric"
+        Whose labels speak for a point, see `KFreeClassifier`.
+    beta : float or None, default=None
+        The strength; None takes the mode of its posterior given the training labels.
+    prior_shape, prior_scale : float, default=2.0 and 10.0
+        The Gamma prior of beta.
+    metric, p, metric_params, algorithm, n_jobs
+        As in `KFreeClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    n_neighbors_ : int
+    beta_ : float
+        The strength used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfree import PKNNClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PKNNClassifier(n_neighbors=10).fit(X, y).predict(X[[0, 75]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        structure: str = "asymmetric",
+        beta: float | None = None,
+        prior_shape: float = 2.0,
+        prior_scale: float = 10.0,
+        metric: Any = "minkowski",
+        p: float = 2,
+        metric_params: dict | None = None,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.structure = structure
+        self.beta = beta
+        self.prior_shape = prior_shape
+        self.prior_scale = prior_scale
+        self.metric = metric
+        self.p = p
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> PKNNClassifier:
+        """Find the neighbors and, unless it is given, the mode of beta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        validation.check_strength(self)
+        found = self._find(X, y)
+        graph, labels, classes = found[2:]
+        table = neighborhoods(self.structure, graph)
+        beta = self.beta
+        if beta is None:
+            prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
+            counted = histogram(table, labels, len(classes), graph.k_max)
+            last = slice(graph.k_max - 1, None)
+
+            def function(beta: np.ndarray) -> tuple:
+                log = counted.log_pseudo_likelihood(beta[:, None], True, last)
+                parts = prior.derivatives(beta)
+                values = (log.value, log.slope, log.curvature)
+                return tuple(v[:, 0] + part for v, part in zip(values, parts, strict=True))
+
+            beta = maximize(function, np.array([5.0]))[0]
+        self._keep(X, found)
+        self._table = table
+        self.beta_ = float(beta)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row; of each training row, left out, if X is None.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(z' = c | beta, K, Y) of each row; of each training row, left out, if X is None.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        labels, n_classes = self._labels, len(self.classes_)
+        if X is None:
+            rows = np.arange(len(labels))
+            visit = HeldOut(self.structure, self._graph, self._table, rows)
+            found = OpenLabels(visit, self._table, labels, n_classes, True, labels)
+        else:
+            visit = NewPoints(self.structure, self._graph, self._arrivals(X, reverse=True))
+            found = OpenLabels(visit, self._table, labels, n_classes, True)
+        beta = np.array([self.beta_])
+        parts = []
+        for start in range(0, found.n_rows, BLOCK_ROWS):
+            block = found.take(np.arange(start, min(start + BLOCK_ROWS, found.n_rows)))
+            predictive, _ = block.at(self.n_neighbors_).predictive(beta)
+            parts.append(class_probabilities_at(predictive))
+        return np.concatenate(parts)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return np.log(self.predict_proba(X))
+
+
+class StructuredKNNClassifier(_FixedNeighbors):
+    """Majority vote of the neighborhood; equal votes go to the class that is nearer.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        K.
+    structure : {"asymmetric", "boltzmann", "boltzmann2"}, default="asymmetric"
+        Who votes: the K nearest neighbors; these and the points that have the new point among
+        their K nearest, with two votes if both; or the union of the two with one vote each.
+    metric, p, metric_params, algorithm, n_jobs
+        As in `KFreeClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    n_neighbors_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfree import StructuredKNNClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> StructuredKNNClassifier(n_neighbors=10).fit(X, y).predict(X[[0, 75]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        structure: str = "asymmetric",
+        metric: Any = "minkowski",
+        p: float = 2,
+        metric_params: dict | None = None,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.structure = structure
+        self.metric = metric
+        self.p = p
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> StructuredKNNClassifier:
+        """Find the neighbors of the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        self._keep(X, self._find(X, y))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with most votes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The share of the votes of each class, which may be zero.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        arrivals = self._arrivals(X, reverse=self.structure != "asymmetric")
+        k, n_classes, n_rows = self.n_neighbors_, len(self.classes_), len(arrivals.forward)
+        # One electorate for each row, ordered by row and then by distance and index.
+        row = np.concatenate([np.repeat(np.arange(n_rows), k), arrivals.reverse_row])
+        point = np.concatenate([arrivals.forward.ravel(), arrivals.reverse_point])
+        distance = np.concatenate(
+            [arrivals.forward_distances.ravel(), arrivals.reverse_distances]
+        )
+        order = np.lexsort((point, distance, row))
+        row, point, distance = row[order], point[order], distance[order]
+        if self.structure == "boltzmann2":
+            once = np.diff(row * np.int64(len(self._labels)) + point, prepend=-1) != 0
+            row, point, distance = row[once], point[once], distance[once]
+        label = self._labels[point]
+        votes = np.zeros((n_rows, n_classes))
+        np.add.at(votes, (row, label), 1.0)
+        tied = votes == votes.max(axis=1, keepdims=True)
+        share = votes / votes.sum(axis=1, keepdims=True)
+        starts = np.searchsorted(row, np.arange(n_rows + 1))
+        for i in np.flatnonzero(tied.sum(axis=1) > 1):
+            voters = slice(starts[i], starts[i + 1])
+            winner = _nearer(np.flatnonzero(tied[i]), label[voters], distance[voters])
+            share[i, winner] += TIE_LIFT
+        return share / share.sum(axis=1, keepdims=True)
+
+
+def _nearer(tied: np.ndarray, label: np.ndarray, distance: np.ndarray) -> int:
+    """Of classes with equal votes the one whose distances, nearest first, come first in order.
+
+    Where all distances agree too, the one with the neighbor of the lower index.
+    """
+    return min(
+        tied, key=lambda c: (distance[label == c].tolist(), int(np.flatnonzero(label == c)[0]))
+    )

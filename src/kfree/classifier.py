@@ -1,0 +1,300 @@
+"""The classifier that needs no k."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kfree import averaging, validation
+from kfree.inference.prior import GammaPrior
+from kfree.likelihood.open_labels import OpenLabels
+from kfree.neighbors.metric import make_space
+from kfree.neighbors.search import make_search, run
+from kfree.posterior import Posterior
+from kfree.training import train
+
+# How many new points are searched for at a time, and about how many numbers a block of them may
+# hold while it is averaged (32 MiB each array).
+SEARCH_ROWS = 1 << 15
+BLOCK_NUMBERS = 1 << 20
+
+AVERAGES = {
+    ("quadrature", True): averaging.average_by_quadrature,
+    ("quadrature", False): averaging.optimal_by_quadrature,
+    ("laplace", True): averaging.average_by_laplace,
+    ("laplace", False): averaging.optimal_by_laplace,
+}
+DENSITIES = {
+    "quadrature": averaging.density_by_quadrature,
+    "laplace": averaging.density_by_laplace,
+}
+
+
+class KFreeClassifier(ClassifierMixin, BaseEstimator):
+    """Nearest neighbors, averaged over their number K and the strength beta of their pull.
+
+    Probabilistic k-nearest neighbors (Holmes & Adams) with the posterior of K and beta of Yoon &
+    Friel's KOREA algorithm, computed exactly. Nothing has to be tuned.
+
+    Parameters
+    ----------
+    structure : {"asymmetric", "boltzmann", "boltzmann2"}, default="asymmetric"
+        Whose labels speak for a point: its K nearest neighbors; these and the points that have it
+        among their K nearest, counted twice if both; or the union of the two with equal weights.
+    k_max : int or "auto", default="auto"
+        The largest number of neighbors considered. "auto" goes on until the posterior of K has
+        died out.
+    inference : {"quadrature", "laplace"}, default="quadrature"
+        "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1.
+    average : bool, default=True
+        Average over K and beta, or take the most probable K and its beta ("KOREA optimal").
+    update : {"joint", "conditional"}, default="joint"
+        "joint": a new point joins the field, so that it also enters the neighborhoods of training
+        points, and each new point has its own posterior of K and beta. "conditional": the
+        posterior comes from the training labels alone.
+    prior_shape, prior_scale : float, default=2.0 and 10.0
+        The Gamma prior of beta; its mean is shape times scale.
+    metric : str or callable, default="minkowski"
+        Any metric of scikit-learn's neighbors, "precomputed" for matrices of distances, or a
+        function of two rows.
+    p : float, default=2
+        The power of the Minkowski metric.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    algorithm : {"auto", "kd_tree", "brute"}, default="auto"
+        How neighbors are searched. It changes the time taken, never the result.
+    n_jobs : int, default=None
+        Threads; None is one unless a joblib context says otherwise. It never changes the result.
+    random_state : int, RandomState instance or None, default=None
+        Not used by the deterministic kinds of inference.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if X had names.
+    k_max_ : int
+        The largest number of neighbors considered.
+    k_posterior_ : ndarray of shape (k_max_,)
+        p(K | training labels) for K = 1..k_max_.
+    k_optimal_ : int
+        The most probable K.
+    beta_mean_, beta_std_ : float
+        Mean and standard deviation of beta given the training labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfree import KFreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KFreeClassifier().fit(X, y)
+    >>> model.predict_proba(X[:1]).round(3)
+    array([[0.999, 0.   , 0.   ]])
+    >>> print(f"leave-one-out accuracy {model.score(None, y):.3f}")
+    leave-one-out accuracy 0.967
+    """
+
+    def __init__(
+        self,
+        *,
+        structure: str = "asymmetric",
+        k_max: int | str = "auto",
+        inference: str = "quadrature",
+        average: bool = True,
+        update: str = "joint",
+        prior_shape: float = 2.0,
+        prior_scale: float = 10.0,
+        metric: Any = "minkowski",
+        p: float = 2,
+        metric_params: dict | None = None,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.structure = structure
+        self.k_max = k_max
+        self.inference = inference
+        self.average = average
+        self.update = update
+        self.prior_shape = prior_shape
+        self.prior_scale = prior_scale
+        self.metric = metric
+        self.p = p
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> KFreeClassifier:
+        """Find the neighbors and the posterior of K and beta.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            At least two rows.
+        y : array-like of shape (n_samples,)
+            Labels of at least two classes.
+
+        Returns
+        -------
+        self
+        """
+        validation.check_classifier(self)
+        rows, labels, classes = validation.check_training(self, X, y)
+        k_max = None if self.k_max == "auto" else int(self.k_max)
+        if k_max is not None:
+            validation.check_n_neighbors("k_max", k_max, len(rows))
+        space = make_space(self.metric, self.p, self.metric_params, rows)
+        search = make_search(space, space.points(rows), self.algorithm)
+        prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
+        model = train(search, labels, len(classes), self.structure, k_max, prior, self.n_jobs)
+
+        validation.remember_features(self, X)
+        self.classes_ = classes
+        self.k_max_ = model.n_k
+        self._space = space
+        self._model = model
+        if self.inference == "laplace":
+            gauss = model.gaussians()
+            self.k_posterior_ = gauss.k_probabilities[0]
+            self.beta_mean_, self.beta_std_ = float(gauss.beta_mean[0]), float(gauss.beta_std[0])
+        else:
+            self.k_posterior_ = model.posterior.k_probabilities
+            self.beta_mean_, self.beta_std_ = model.posterior.beta_mean, model.posterior.beta_std
+        self.k_optimal_ = int(self.k_posterior_.argmax()) + 1
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row; of each training row, left out, if X is None.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(z' = c | Y) of each row; of each training row, left out, if X is None.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Never exactly zero.
+        """
+        check_is_fitted(self)
+        return np.concatenate([part.class_probabilities for part in self._averages(X)])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return np.log(self.predict_proba(X))
+
+    def posterior(self, X: Any) -> Posterior:
+        """All that is known of each row; of each training row, left out, if X is None.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        Posterior
+        """
+        check_is_fitted(self)
+        blocks = self._blocks(X)
+        average = AVERAGES[self.inference, bool(self.average)]
+        parts = run(partial(average, self._model), blocks, self.n_jobs)
+        mean = np.concatenate([part.class_probabilities for part in parts])
+        square = np.concatenate([part.class_squares for part in parts])
+        return Posterior(
+            k=np.arange(1, self.k_max_ + 1),
+            k_probabilities=np.concatenate([part.k_probabilities for part in parts]),
+            class_probabilities=mean,
+            beta_mean=np.concatenate([part.beta_mean for part in parts]),
+            beta_std=np.concatenate([part.beta_std for part in parts]),
+            class_variance_within=np.maximum(mean - square, 0.0),
+            class_variance_between=np.maximum(square - mean * mean, 0.0),
+            _density=partial(_density, self._model, blocks, self.inference, self.n_jobs),
+        )
+
+    def training_density(self, beta: Any) -> np.ndarray:
+        """The density p(K, beta | training labels) on a grid of beta.
+
+        Parameters
+        ----------
+        beta : array-like of shape (n_beta,)
+            Positive values.
+
+        Returns
+        -------
+        ndarray of shape (k_max_, n_beta)
+        """
+        check_is_fitted(self)
+        beta = validation.check_beta(beta)
+        if self.inference == "laplace":
+            return np.exp(self._model.gaussians().log_density(beta[None])[0])
+        return self._model.density(beta)
+
+    def _averages(self, X: Any) -> list[averaging.Average]:
+        average = AVERAGES[self.inference, bool(self.average)]
+        return run(partial(average, self._model), self._blocks(X), self.n_jobs)
+
+    def _blocks(self, X: Any) -> list[OpenLabels]:
+        """The rows in blocks of bounded memory, each ready to be averaged."""
+        model, joint = self._model, self.update == "joint"
+        exact = self.inference == "quadrature"
+        k = model.k_needed if exact else model.n_k
+        n_nodes = model.rule.beta.shape[1] if exact else len(averaging.GRID)
+        per_row = n_nodes * k * min(model.n_classes, 16)
+        if model.structure != "asymmetric":
+            per_row *= 3
+        if not exact:
+            per_row *= model.n_k
+        step = max(1, BLOCK_NUMBERS // per_row)
+        blocks = []
+        if X is None:
+            rows = np.arange(len(model.labels))
+            for start in range(0, len(rows), step):
+                blocks.append(model.held_out(rows[start : start + step], joint))
+            return blocks
+        queries = self._space.points(validation.check_new(self, X))
+        for first in range(0, len(queries), SEARCH_ROWS):
+            part = queries[first : first + SEARCH_ROWS]
+            found = model.new_points(part, joint, k, self.n_jobs)
+            for start in range(0, len(part), step):
+                blocks.append(found.take(np.arange(start, min(start + step, len(part)))))
+        return blocks
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.allow_nan = self.metric == "nan_euclidean"
+        return tags
+
+
+def _density(model, blocks, inference, n_jobs, beta) -> np.ndarray:
+    beta = validation.check_beta(beta)
+    density = DENSITIES[inference]
+    return np.concatenate(run(lambda block: density(model, block, beta), blocks, n_jobs))

@@ -1,0 +1,1 @@
+"""From a log density to a posterior: priors, modes, quadrature, Laplace. Never labels."""

@@ -1,0 +1,1 @@
+"""From labels and neighborhoods to log pseudo-likelihoods. Never coordinates."""

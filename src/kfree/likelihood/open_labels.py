@@ -1,0 +1,295 @@
+"""The pseudo-likelihood when one point's label is open: only what that label touches changes.
+
+    log p(z, z' = c | beta, K) = log p(z | beta, K) + own(c) + sum over touched points n of change_n(c)
+
+`own` is the open row's own term, change_n the new log term of n less its old one. A new point
+touches the points whose neighborhoods it enters and, under the symmetric structures, its own
+neighbors and the points that it pushes out: about K or 3K of them. A training row that is held
+out touches the points that have it as a neighbor, and its own term leaves the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from kfree.likelihood.slots import ClassSlots, make_slots
+from kfree.likelihood.terms import (
+    Counts,
+    Log,
+    log_terms,
+    log_terms_joined,
+    segment_max,
+    segment_sum,
+    take,
+)
+from kfree.neighbors.flat import distinct, expand
+from kfree.neighbors.structures import Changes, Neighborhoods, Visit
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """log p(z, z' = c | beta, K) - log p(z | beta, K), class by class.
+
+    Classes that occur nowhere near a row all have the same value, `absent`.
+    """
+
+    slots: ClassSlots
+    listed: Log  # (n_slots, n_beta)
+    absent: Log  # (n_rows, n_beta)
+
+    def total(self) -> Log:
+        """Log of the sum over all classes: (n_rows, n_beta)."""
+        top, weight, rest = self._weights()
+        indptr = self.slots.indptr
+        mass = segment_sum(weight, indptr) + rest
+        value = np.log(mass) + top
+        if self.listed.slope is None or self.absent.slope is None:
+            return Log(value)
+        assert self.listed.curvature is not None and self.absent.curvature is not None
+        slope = (segment_sum(weight * self.listed.slope, indptr) + rest * self.absent.slope) / mass
+        square = (
+            segment_sum(weight * (self.listed.curvature + self.listed.slope**2), indptr)
+            + rest * (self.absent.curvature + self.absent.slope**2)
+        ) / mass
+        return Log(value, slope, square - slope * slope)
+
+    def conditional(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """p(z' = c | beta, K, Y) of the listed classes, of each other class, and the log total."""
+        top, weight, rest = self._weights()
+        n_absent = (self.slots.n_classes - np.diff(self.slots.indptr))[:, None]
+        mass = segment_sum(weight, self.slots.indptr) + rest
+        each = np.divide(rest, mass * n_absent, out=np.zeros_like(rest), where=n_absent > 0)
+        owner = np.repeat(np.arange(len(mass)), np.diff(self.slots.indptr))
+        return weight / mass[owner], each, np.log(mass) + top
+
+    def _weights(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        length = np.diff(self.slots.indptr)
+        n_absent = (self.slots.n_classes - length)[:, None]
+        owner = np.repeat(np.arange(len(length)), length)
+        top = segment_max(self.listed.value, self.slots.indptr, -np.inf)
+        top = np.maximum(top, np.where(n_absent > 0, self.absent.value, -np.inf))
+        weight = np.exp(self.listed.value - top[owner])
+        rest = np.where(n_absent > 0, n_absent * np.exp(self.absent.value - top), 0.0)
+        return top, weight, rest
+
+
+class OpenLabels:
+    """Rows with open labels among labelled training points.
+
+    Parameters
+    ----------
+    visit : the rows and whom they touch
+    table : neighborhoods of the n training points
+    labels : (n,) integers from 0
+    joint : whether the open label enters its neighbors' terms too, or only its own
+    own_labels : (n_rows,) of rows whose own term the training sum contains, else None
+    """
+
+    def __init__(
+        self,
+        visit: Visit,
+        table: Neighborhoods,
+        labels: np.ndarray,
+        n_classes: int,
+        joint: bool,
+        own_labels: np.ndarray | None = None,
+    ) -> None:
+        self.visit = visit
+        self.table = table
+        self.labels = labels
+        self.n_classes = n_classes
+        self.joint = joint
+        self.own_labels = own_labels
+
+    @property
+    def n_rows(self) -> int:
+        return self.visit.n_rows
+
+    def take(self, rows: np.ndarray) -> OpenLabels:
+        """The same for some of the rows, given by increasing index."""
+        own = None if self.own_labels is None else self.own_labels[rows]
+        visit = self.visit.take(rows)
+        return OpenLabels(visit, self.table, self.labels, self.n_classes, self.joint, own)
+
+    def at(self, k: int) -> Field:
+        """The rows among their neighbors at K = k."""
+        return Field(self, k)
+
+
+class Field:
+    """Rows with open labels among their neighbors at one K."""
+
+    def __init__(self, open_labels: OpenLabels, k: int) -> None:
+        self.open = open_labels
+        self.k = k
+        self.changes = open_labels.visit.changes(k, touch=open_labels.joint)
+        self._cached: dict[bool, tuple[_Touched | None, ClassSlots]] = {}
+
+    def predictive(
+        self, beta: np.ndarray, derivatives: bool = False
+    ) -> tuple[Predictive, Log | None]:
+        """The predictive, and what leaves the training sum (None if nothing does).
+
+        Parameters
+        ----------
+        beta : (n_beta,), or (n_rows, n_beta) where each row has its own
+        """
+        shared = self.changes.by_point and beta.ndim == 1
+        beta = np.atleast_2d(beta)
+        if shared not in self._cached:
+            touched = self._touched(shared) if len(self.changes.pair_row) else None
+            self._cached[shared] = touched, self._row_slots(touched)
+        touched, slots = self._cached[shared]
+        listed, absent = self._own(slots, beta, derivatives)
+        leaves = None
+        if self.open.own_labels is not None:
+            leaves = -listed[slots.find(np.arange(self.open.n_rows), self.open.own_labels)]
+        if touched is not None:
+            more_listed, more_absent = _changed(touched, self.changes, slots, beta, derivatives)
+            listed, absent = listed + more_listed, absent + more_absent
+        return Predictive(slots, listed, absent), leaves
+
+    def _row_slots(self, touched: _Touched | None) -> ClassSlots:
+        """Slots of the classes that occur near each row."""
+        changes = self.changes
+        row, label = [changes.own_row], [self.open.labels[changes.own_neighbor]]
+        if self.open.own_labels is not None:
+            row.append(np.arange(self.open.n_rows))
+            label.append(self.open.own_labels)
+        if touched is not None and touched.slots.keys is not None:
+            entry_row, entry_label, _ = touched.spread(changes)
+            row.append(entry_row)
+            label.append(entry_label)
+        return make_slots(self.open.n_rows, self.open.n_classes, np.concatenate(row), np.concatenate(label))
+
+    def _own(
+        self, slots: ClassSlots, beta: np.ndarray, derivatives: bool
+    ) -> tuple[Log, Log]:
+        """The open row's own log term, for each listed class and for any other."""
+        changes = self.changes
+        slot = slots.find(changes.own_row, self.open.labels[changes.own_neighbor])
+        value = np.bincount(slot, minlength=len(slots.classes))
+        divisor = self._divisor(np.bincount(changes.own_row, minlength=self.open.n_rows))
+        n_absent = self.open.n_classes - np.diff(slots.indptr)
+        counts = Counts(slots.indptr, value, n_absent, np.zeros(self.open.n_rows), divisor)
+        absent = log_terms(counts, beta, derivatives)
+        owner = counts.owner
+        slope = (value / divisor[owner])[:, None]
+        value = slope * (beta if len(beta) == 1 else beta[owner])
+        slope = np.broadcast_to(slope, value.shape)
+        return absent[owner] + Log(value, slope, np.zeros_like(value)), absent
+
+    def _touched(self, shared: bool) -> _Touched:
+        """The class counts of the touched points before and after, the open label apart."""
+        changes = self.changes
+        point, at = distinct(changes.pair_point, len(self.open.labels))
+        before, slots, own_slot = self._counts(point)
+        if shared:
+            # What a point's term becomes does not depend on the row: one item for each point.
+            pair = np.empty(len(point), dtype=np.int64)
+            pair[at] = np.arange(len(at))
+            item_of_pair = at
+        else:
+            pair = item_of_pair = np.arange(len(at))
+        of = at[pair]
+        _, entry_slot = expand(slots.indptr, of)
+        indptr = np.concatenate([[0], np.cumsum(np.diff(slots.indptr)[of])])
+        shift = indptr[:-1] - slots.indptr[of]  # from a point's slot to its item's entry
+        value = before.value[entry_slot]
+        representative = np.zeros(len(at), dtype=bool)
+        representative[pair] = True
+        lost = representative[changes.lost_pair]
+        item = item_of_pair[changes.lost_pair[lost]]
+        label = self.open.labels[changes.lost_neighbor[lost]]
+        np.subtract.at(value, slots.find(of[item], label) + shift[item], 1)
+        weight = changes.weight[pair]
+        own_entry = own_slot[of] + shift
+        size = before.divisor[of] - np.bincount(item, minlength=len(of)) + weight
+        after = Counts(indptr, value, before.n_absent[of], value[own_entry], self._divisor(size))
+        return _Touched(
+            before, after, of, slots, entry_slot, own_entry, weight, pair, item_of_pair
+        )
+
+    def _counts(self, point: np.ndarray) -> tuple[Counts, ClassSlots, np.ndarray]:
+        """Class counts of some training points."""
+        owner, neighbor = self.open.table.of(point, self.k)
+        label, own_label = self.open.labels[neighbor], self.open.labels[point]
+        own = np.arange(len(point))
+        slots = make_slots(
+            len(point),
+            self.open.n_classes,
+            np.concatenate([own, owner]),
+            np.concatenate([own_label, label]),
+        )
+        value = np.bincount(slots.find(owner, label), minlength=len(slots.classes))
+        own_slot = slots.find(own, own_label)
+        divisor = self._divisor(np.bincount(owner, minlength=len(point)))
+        n_absent = self.open.n_classes - np.diff(slots.indptr)
+        return Counts(slots.indptr, value, n_absent, value[own_slot], divisor), slots, own_slot
+
+    def _divisor(self, size: np.ndarray) -> np.ndarray:
+        return size.astype(float) if self.open.table.by_size else np.full(len(size), float(self.k))
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """Touched points before and after; an item is a point, or a pair if the row matters."""
+
+    before: Counts  # of the points
+    after: Counts  # of the items
+    of: np.ndarray  # (n_items,) the item's point
+    slots: ClassSlots  # of the points
+    entry_slot: np.ndarray  # (n_entries,) the slot that an item's entry comes from
+    own_entry: np.ndarray  # (n_items,)
+    weight: np.ndarray  # (n_items,)
+    pair: np.ndarray  # (n_items,) a pair that the item stands for
+    item_of_pair: np.ndarray  # (n_pairs,)
+
+    def spread(self, changes: Changes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Every entry of every pair: its row, its class, and which entry it is."""
+        pair, entry = expand(self.after.indptr, self.item_of_pair)
+        return changes.pair_row[pair], self.slots.classes[self.entry_slot[entry]], entry
+
+
+def _changed(
+    touched: _Touched, changes: Changes, slots: ClassSlots, beta: np.ndarray, derivatives: bool
+) -> tuple[Log, Log]:
+    """The summed changes of the touched points' terms: for listed classes, for any other."""
+    n_items, n_rows = len(touched.of), changes.n_rows
+    if len(beta) == 1:
+        old = log_terms(touched.before, beta, derivatives)[touched.of]
+        item_beta = beta
+    else:
+        item_beta = beta[changes.pair_row[touched.pair]]
+        old = log_terms(take(touched.before, touched.of), item_beta, derivatives)
+    entry, absent = log_terms_joined(
+        touched.after, touched.own_entry, touched.weight, item_beta, derivatives
+    )
+    n_pairs = np.bincount(changes.pair_row, minlength=n_rows)
+    gather = sparse.csr_array(
+        (
+            np.ones(len(changes.pair_row)),
+            touched.item_of_pair,
+            np.concatenate([[0], np.cumsum(n_pairs)]),
+        ),
+        shape=(n_rows, n_items),
+    )
+    absent_sum = (absent + -old).map(lambda values: gather @ values)
+    if slots.keys is None:  # every class is listed, in the same order everywhere
+        change = entry + -old[touched.after.owner]
+        shape = (n_items, slots.n_classes * beta.shape[1])
+        listed_sum = change.map(
+            lambda values: (gather @ values.reshape(shape)).reshape(-1, beta.shape[1])
+        )
+        return listed_sum, absent_sum
+    row, label, which = touched.spread(changes)
+    place = sparse.coo_array(
+        (np.ones(len(row)), (slots.find(row, label), which)),
+        shape=(len(slots.classes), len(touched.entry_slot)),
+    ).tocsr()
+    beyond = entry + -absent[touched.after.owner]  # what a listed class has on top of any other
+    owner = np.repeat(np.arange(n_rows), np.diff(slots.indptr))
+    return beyond.map(lambda values: place @ values) + absent_sum[owner], absent_sum

@@ -1,0 +1,46 @@
+"""A place to count each class that can occur at each point.
+
+With few classes every point has a slot for every class. With many, a point has slots only for the
+classes that occur around it, so that time and memory do not grow with the number of classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+DENSE_CLASSES = 16
+
+
+@dataclass(frozen=True)
+class ClassSlots:
+    """Slots `indptr[i]:indptr[i + 1]` belong to point i, one for each of `classes` there."""
+
+    indptr: np.ndarray  # (n_points + 1,)
+    classes: np.ndarray  # (n_slots,) increasing within a point
+    n_classes: int
+    keys: np.ndarray | None  # point * n_classes + class, increasing; None if every class has one
+
+    @property
+    def n_points(self) -> int:
+        return len(self.indptr) - 1
+
+    def find(self, points: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """The slot of each (point, class), which must be there."""
+        if self.keys is None:
+            return points * self.n_classes + classes
+        return np.searchsorted(self.keys, points * np.int64(self.n_classes) + classes)
+
+
+def make_slots(
+    n_points: int, n_classes: int, points: np.ndarray, classes: np.ndarray
+) -> ClassSlots:
+    """Slots for all (point, class) given; for every class of every point if these are few."""
+    if n_classes <= DENSE_CLASSES:
+        indptr = np.arange(0, n_points * n_classes + 1, n_classes)
+        return ClassSlots(indptr, np.tile(np.arange(n_classes), n_points), n_classes, None)
+    keys = np.unique(points * np.int64(n_classes) + classes)
+    owner, label = np.divmod(keys, n_classes)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_points))])
+    return ClassSlots(indptr, label, n_classes, keys)

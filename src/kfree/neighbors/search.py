@@ -1,0 +1,406 @@
+"""Exact nearest neighbors with the tie rule, forward and reverse.
+
+The tie rule: of two training points at the same distance the one with the lower index is nearer;
+a new point is farther than every training point at its distance; a point is never its own
+neighbor, by index and not by a distance of zero.
+
+A search proposes candidates quickly (a tree, or one matrix product for a block of rows) with a
+margin for rounding, and the metric's own distances decide among them, so the answer does not
+depend on the search.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+from sklearn.utils.parallel import Parallel, delayed
+
+from kfree.neighbors.graph import NeighborGraph
+from kfree.neighbors.metric import Minkowski, Space
+
+ALGORITHMS = ("auto", "kd_tree", "brute")
+# Relative margin that covers the rounding of any order of summation.
+MARGIN = 1e-9
+# How many distances one block of a brute-force search may hold (32 MiB each array).
+BLOCK_DISTANCES = 1 << 22
+# How many rows go through a tree at a time.
+BLOCK_ROWS = 8192
+# How many coordinates are gathered at a time to compare pairs of rows.
+PAIR_COORDINATES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Where new points stand among the training points.
+
+    `forward` are the nearest training points of each new point. The reverse triple lists, ordered
+    by new point and then training point, the training points that the new point comes near to:
+    `rank` training neighbors of that point stay ahead of the new point, so that the new point
+    belongs to its K nearest when rank < K.
+    """
+
+    forward: np.ndarray  # (n_new, k)
+    forward_distances: np.ndarray  # (n_new, k)
+    reverse_row: np.ndarray  # (n_pairs,) which new point
+    reverse_point: np.ndarray  # (n_pairs,) which training point
+    reverse_rank: np.ndarray  # (n_pairs,)
+    reverse_distances: np.ndarray  # (n_pairs,)
+
+    def take(self, rows: np.ndarray) -> Arrivals:
+        """The arrivals of some of the new points, given by increasing index."""
+        position = np.full(len(self.forward), -1)
+        position[rows] = np.arange(len(rows))
+        first, last = np.searchsorted(self.reverse_row, [rows[0], rows[-1] + 1])
+        span = position[self.reverse_row[first:last]]
+        kept = span >= 0
+        return Arrivals(
+            self.forward[rows],
+            self.forward_distances[rows],
+            span[kept],
+            self.reverse_point[first:last][kept],
+            self.reverse_rank[first:last][kept],
+            self.reverse_distances[first:last][kept],
+        )
+
+
+class Search(ABC):
+    """What both searches share; `points` are the training points as the space prepared them."""
+
+    def __init__(self, space: Any, points: np.ndarray) -> None:
+        self.space = space
+        self.points = points
+
+    def graph(self, k: int, n_jobs: int | None) -> NeighborGraph:
+        """The `k` nearest others of every training point."""
+        n = len(self.points)
+        indices = np.empty((n, k), dtype=np.int32)
+        distances = np.empty((n, k))
+
+        def fill(rows: np.ndarray) -> None:
+            indices[rows], distances[rows] = self._nearest(self.points[rows], k, rows)
+
+        run(fill, self._row_blocks(), n_jobs)
+        return NeighborGraph(indices, distances)
+
+    def nearest_of(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Indices and distances of the `k` nearest others of some training points."""
+        return self._nearest(self.points[rows], k, rows)
+
+    def arrivals(
+        self, queries: np.ndarray, k: int, table: np.ndarray | None, n_jobs: int | None = None
+    ) -> Arrivals:
+        """Where `queries` stand; `table` (n_points, k) are the training points' own distances.
+
+        Without a table no reverse neighbors are sought.
+        """
+        blocks = list(self._query_blocks(len(queries)))
+        radii = None if table is None else table[:, k - 1]
+        found = run(lambda rows: self._arrive(queries[rows], k, radii), blocks, n_jobs)
+        row = np.concatenate([b[0] + r for b, (_, _, r, _, _) in zip(blocks, found, strict=True)])
+        point = np.concatenate([f[3] for f in found])
+        distance = np.concatenate([f[4] for f in found])
+        return Arrivals(
+            np.concatenate([f[0] for f in found]),
+            np.concatenate([f[1] for f in found]),
+            row,
+            point,
+            _ranks(table[:, :k], point, distance) if table is not None else point,
+            distance,
+        )
+
+    @abstractmethod
+    def _nearest(
+        self, queries: np.ndarray, k: int, exclude: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Indices and distances of the k nearest points, leaving out one point for each query."""
+
+    @abstractmethod
+    def _arrive(
+        self, queries: np.ndarray, k: int, radii: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The k nearest points, then (query, point, distance) of all pairs within `radii`."""
+
+    @abstractmethod
+    def _row_blocks(self) -> Iterator[np.ndarray]:
+        """The training points in the order in which they are best searched."""
+
+    @abstractmethod
+    def _query_blocks(self, n_queries: int) -> Iterator[np.ndarray]:
+        """New points by blocks of bounded memory."""
+
+
+class TreeSearch(Search):
+    """A k-d tree, for Minkowski spaces of few dimensions."""
+
+    def __init__(self, space: Minkowski, points: np.ndarray) -> None:
+        super().__init__(space, points)
+        self._plant()
+
+    def _plant(self) -> None:
+        self.tree = cKDTree(self.points, balanced_tree=False, compact_nodes=False, leafsize=24)
+
+    def __getstate__(self) -> dict:
+        return {"space": self.space, "points": self.points}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._plant()
+
+    def _row_blocks(self) -> Iterator[np.ndarray]:
+        # Rows that lie together in the tree walk the same branches.
+        order = self.tree.indices
+        for start in range(0, len(order), BLOCK_ROWS):
+            yield order[start : start + BLOCK_ROWS]
+
+    def _query_blocks(self, n_queries: int) -> Iterator[np.ndarray]:
+        for start in range(0, n_queries, BLOCK_ROWS):
+            yield np.arange(start, min(start + BLOCK_ROWS, n_queries))
+
+    def _nearest(
+        self, queries: np.ndarray, k: int, exclude: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n = len(self.points)
+        # One more than needed shows whether the k-th neighbor is tied with a point left out.
+        n_asked = min(n, k + 1 + (exclude is not None))
+        reach, indices = self.tree.query(queries, k=np.arange(1, n_asked + 1), p=self.space.p)
+        farthest = reach[:, -1]
+        if exclude is not None:
+            itself = indices == exclude[:, None]
+            # Among many duplicates a point may be missing from its own list.
+            itself[~itself.any(axis=1), -1] = True
+            indices = indices[~itself].reshape(len(queries), n_asked - 1)
+        distances = self._measure(queries, indices)
+        indices, distances = _in_order(indices, distances)
+        if n_asked < n:
+            unsure = np.flatnonzero(farthest * (1.0 - MARGIN) <= distances[:, k - 1])
+            if len(unsure):
+                own = None if exclude is None else exclude[unsure]
+                indices[unsure, :k], distances[unsure, :k] = self._within(
+                    queries[unsure], distances[unsure, k - 1], k, own
+                )
+        return indices[:, :k], distances[:, :k]
+
+    def _within(
+        self, queries: np.ndarray, radii: np.ndarray, k: int, exclude: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest out of all points up to a radius: settles ties at the border."""
+        reach = radii * (1.0 + MARGIN) + np.finfo(float).tiny
+        counts = self.tree.query_ball_point(queries, reach, p=self.space.p, return_length=True)
+        indices = np.empty((len(queries), k), dtype=np.int64)
+        distances = np.empty((len(queries), k))
+        for part in _parts(counts, PAIR_COORDINATES):
+            row, point = _flatten(
+                self.tree.query_ball_point(
+                    queries[part], reach[part], p=self.space.p, return_sorted=False
+                )
+            )
+            if exclude is not None:
+                others = point != exclude[part][row]
+                row, point = row[others], point[others]
+            distance = measure_pairs(self.space, queries[part], self.points, row, point)
+            indices[part], distances[part] = _first(row, point, distance, k)
+        return indices, distances
+
+    def _arrive(
+        self, queries: np.ndarray, k: int, radii: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        indices, distances = self._nearest(queries, k, None)
+        if radii is None:
+            return indices, distances, *_nothing()
+        # The roles are swapped: each training point looks for new points within its own radius.
+        tree = cKDTree(queries, balanced_tree=False, compact_nodes=False)
+        point, row = _flatten(
+            tree.query_ball_point(
+                self.points, radii * (1.0 + MARGIN), p=self.space.p, return_sorted=False
+            )
+        )
+        distance = measure_pairs(self.space, queries, self.points, row, point)
+        return indices, distances, *_closer(row, point, distance, radii)
+
+    def _measure(self, queries: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        row = np.repeat(np.arange(len(queries)), indices.shape[1])
+        flat = measure_pairs(self.space, queries, self.points, row, indices.ravel())
+        return flat.reshape(indices.shape)
+
+
+class BruteSearch(Search):
+    """Blocks of all distances, for any space. One block serves both directions."""
+
+    def __init__(self, space: Space, points: np.ndarray) -> None:
+        super().__init__(space, points)
+        self.product = isinstance(space, Minkowski) and space.p == 2.0
+        if self.product:
+            # Near the origin the matrix product loses fewest digits.
+            self.center = points.mean(axis=0)
+            self.centered = points - self.center
+            self.squares = np.einsum("ij,ij->i", self.centered, self.centered)
+
+    def _block_rows(self) -> int:
+        return max(1, BLOCK_DISTANCES // max(1, len(self.points)))
+
+    def _row_blocks(self) -> Iterator[np.ndarray]:
+        yield from self._query_blocks(len(self.points))
+
+    def _query_blocks(self, n_queries: int) -> Iterator[np.ndarray]:
+        step = self._block_rows()
+        for start in range(0, n_queries, step):
+            yield np.arange(start, min(start + step, n_queries))
+
+    def _propose(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Distances (squared where a product makes them) and how far off each row's may be."""
+        if not self.product:
+            block = self.space.block(queries, self.points)
+            return block, MARGIN * block.max(axis=1, initial=0.0, where=np.isfinite(block))
+        centered = queries - self.center
+        squares = np.einsum("ij,ij->i", centered, centered)
+        block = centered @ self.centered.T
+        block *= -2.0
+        block += squares[:, None]
+        block += self.squares
+        error = 4.0 * (queries.shape[1] + 8) * np.finfo(float).eps
+        return block, error * (squares + self.squares.max())
+
+    def _decide(
+        self, queries: np.ndarray, block: np.ndarray, row: np.ndarray, point: np.ndarray
+    ) -> np.ndarray:
+        """The final distances of some pairs."""
+        if isinstance(self.space, Minkowski):
+            return measure_pairs(self.space, queries, self.points, row, point)
+        return block[row, point]
+
+    def _nearest(
+        self, queries: np.ndarray, k: int, exclude: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        block, error = self._propose(queries)
+        return self._nearest_in(queries, block, error, k, exclude)
+
+    def _nearest_in(
+        self,
+        queries: np.ndarray,
+        block: np.ndarray,
+        error: np.ndarray,
+        k: int,
+        exclude: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        others = np.ones(block.shape, dtype=bool)
+        if exclude is not None:
+            block = block.copy() if block is queries else block
+            block[np.arange(len(block)), exclude] = np.inf
+            others[np.arange(len(block)), exclude] = False
+        kth = np.partition(block, k - 1, axis=1)[:, k - 1]
+        row, point = np.nonzero((block <= (kth + 2.0 * error)[:, None]) & others)
+        return _first(row, point, self._decide(queries, block, row, point), k)
+
+    def _arrive(
+        self, queries: np.ndarray, k: int, radii: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        block, error = self._propose(queries)
+        indices, distances = self._nearest_in(queries, block, error, k, None)
+        if radii is None:
+            return indices, distances, *_nothing()
+        reach = radii * radii if self.product else radii
+        row, point = np.nonzero(block <= reach * (1.0 + MARGIN) + error[:, None])
+        distance = self._decide(queries, block, row, point)
+        return indices, distances, *_closer(row, point, distance, radii)
+
+
+def make_search(space: Space, points: np.ndarray, algorithm: str) -> Search:
+    """The search that `algorithm` names, or for "auto" the one that suits the points."""
+    tree = isinstance(space, Minkowski) and space.p >= 1.0
+    if algorithm == "auto":
+        algorithm = "kd_tree" if tree and points.shape[1] <= 15 and len(points) > 500 else "brute"
+    if algorithm == "kd_tree":
+        assert isinstance(space, Minkowski)
+        return TreeSearch(space, points)
+    return BruteSearch(space, points)
+
+
+def run(work: Callable, blocks: Any, n_jobs: int | None) -> list:
+    """`work` for each block, in threads where `n_jobs` (or joblib's context) asks for them."""
+    blocks = list(blocks)
+    if len(blocks) == 1:
+        return [work(blocks[0])]
+    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work)(block) for block in blocks)
+
+
+def measure_pairs(
+    space: Minkowski, queries: np.ndarray, points: np.ndarray, row: np.ndarray, point: np.ndarray
+) -> np.ndarray:
+    """The distance of each pair (queries[row], points[point])."""
+    out = np.empty(len(row))
+    step = max(1, PAIR_COORDINATES // max(1, points.shape[1]))
+    for start in range(0, len(row), step):
+        part = slice(start, start + step)
+        out[part] = space.between(queries[row[part]], points[point[part]])
+    return out
+
+
+def _in_order(indices: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each row sorted by distance, then index; most rows already are."""
+    wrong = np.flatnonzero((distances[:, 1:] <= distances[:, :-1]).any(axis=1))
+    if len(wrong):
+        order = np.lexsort((indices[wrong], distances[wrong]), axis=1)
+        indices[wrong] = np.take_along_axis(indices[wrong], order, axis=1)
+        distances[wrong] = np.take_along_axis(distances[wrong], order, axis=1)
+    return indices, distances
+
+
+def _first(
+    row: np.ndarray, point: np.ndarray, distance: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of flat candidates, at least k in every row, the k nearest of each row."""
+    order = np.lexsort((point, distance, row))
+    starts = np.flatnonzero(np.diff(row[order], prepend=-1))
+    chosen = order[starts[:, None] + np.arange(k)]
+    return point[chosen], distance[chosen]
+
+
+def _closer(
+    row: np.ndarray, point: np.ndarray, distance: np.ndarray, radii: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The pairs strictly within the training point's radius, ordered by row and point.
+
+    Strictly: the new point comes after every training point at its distance.
+    """
+    inside = np.flatnonzero(distance < radii[point])
+    inside = inside[np.lexsort((point[inside], row[inside]))]
+    return row[inside], point[inside], distance[inside]
+
+
+def _ranks(table: np.ndarray, point: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """How many of each training point's neighbors are at most as far as the new point."""
+    out = np.empty(len(point), dtype=np.int32)
+    step = max(1, PAIR_COORDINATES // table.shape[1])
+    for start in range(0, len(point), step):
+        part = slice(start, start + step)
+        out[part] = (table[point[part]] <= distance[part, None]).sum(axis=1)
+    return out
+
+
+def _flatten(lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An array of lists as flat (which list, which item)."""
+    lengths = np.fromiter((len(items) for items in lists), dtype=np.int64, count=len(lists))
+    owner = np.repeat(np.arange(len(lists)), lengths)
+    items = [np.asarray(items, dtype=np.int64) for items in lists if items]
+    return owner, np.concatenate(items) if items else np.empty(0, dtype=np.int64)
+
+
+def _parts(counts: np.ndarray, budget: int) -> Iterator[slice]:
+    """Slices whose counts add up to about the budget."""
+    start, total = 0, 0
+    for i, count in enumerate(counts):
+        total += int(count)
+        if total >= budget:
+            yield slice(start, i + 1)
+            start, total = i + 1, 0
+    if start < len(counts):
+        yield slice(start, len(counts))
+
+
+def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)

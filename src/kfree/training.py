@@ -1,0 +1,152 @@
+"""What is learnt from the training data: neighbors, pattern histogram, posterior of K and beta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfree.inference.laplace import Gaussians, gaussians
+from kfree.inference.mode import maximize
+from kfree.inference.prior import GammaPrior
+from kfree.inference.quadrature import (
+    Rule,
+    TrainingPosterior,
+    find_modes,
+    reduced,
+    training_posterior,
+)
+from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.patterns import Histogram, histogram
+from kfree.neighbors.graph import NeighborGraph
+from kfree.neighbors.search import Search
+from kfree.neighbors.structures import HeldOut, Neighborhoods, NewPoints, neighborhoods
+
+# Where k_max="auto" starts, and how much posterior the last quarter of the K may hold at the end.
+FIRST_K_MAX = 32
+TAIL = 1e-6
+
+
+@dataclass(frozen=True)
+class Model:
+    """The training points with their labels, and the density of (K, beta) that they give."""
+
+    structure: str
+    search: Search
+    graph: NeighborGraph
+    table: Neighborhoods
+    labels: np.ndarray  # (n,) integers from 0
+    n_classes: int
+    histogram: Histogram
+    prior: GammaPrior
+    posterior: TrainingPosterior
+    active: np.ndarray  # (n_active,) K - 1 of the models that matter
+    rule: Rule  # of the active models
+
+    @property
+    def n_k(self) -> int:
+        return self.histogram.n_k
+
+    @property
+    def k_needed(self) -> int:
+        """The largest K that matters for predictions by quadrature."""
+        return int(self.active[-1]) + 1
+
+    def log_density(self, k: int, beta: np.ndarray, derivatives: bool = False) -> tuple:
+        """log p(z | beta, K) + log p(beta) at the betas (n_beta,); slope and curvature if asked."""
+        one = slice(k - 1, k)
+        likelihood = self.histogram.log_pseudo_likelihood(beta[None, :], derivatives, one)
+        if not derivatives:
+            return (likelihood.value[0] + self.prior.log_density(beta),)
+        assert likelihood.slope is not None and likelihood.curvature is not None
+        value, slope, curvature = self.prior.derivatives(beta)
+        return (
+            likelihood.value[0] + value,
+            likelihood.slope[0] + slope,
+            likelihood.curvature[0] + curvature,
+        )
+
+    def density(self, beta: np.ndarray) -> np.ndarray:
+        """p(K, beta | z) at the betas (n_beta,): (n_k, n_beta)."""
+        nodes = np.broadcast_to(beta, (self.n_k, len(beta)))
+        value = self.histogram.log_pseudo_likelihood(nodes).value
+        log_sum = self.posterior.log_normalizer + np.log(self.n_k)
+        return np.exp(value + self.prior.log_density(beta) - log_sum)
+
+    def new_points(self, queries: np.ndarray, joint: bool, k: int, n_jobs: int | None) -> OpenLabels:
+        """New points, to be looked at for any K up to k."""
+        reverse = joint or self.structure != "asymmetric"
+        table = self.graph.distances if reverse else None
+        arrivals = self.search.arrivals(queries, k, table, n_jobs)
+        visit = NewPoints(self.structure, self.graph, arrivals)
+        return OpenLabels(visit, self.table, self.labels, self.n_classes, joint)
+
+    def held_out(self, rows: np.ndarray, joint: bool) -> OpenLabels:
+        """Training rows, each with its label unknown."""
+        visit = HeldOut(self.structure, self.graph, self.table, rows)
+        return OpenLabels(
+            visit, self.table, self.labels, self.n_classes, joint, self.labels[rows]
+        )
+
+    def gaussians(self) -> Gaussians:
+        """Algorithm 1's approximation, for the training labels alone: n_rows = 1."""
+
+        def function(beta: np.ndarray) -> tuple:
+            likelihood = self.histogram.log_pseudo_likelihood(beta[:, None], derivatives=True)
+            assert likelihood.slope is not None and likelihood.curvature is not None
+            value, slope, curvature = self.prior.derivatives(beta)
+            return (
+                likelihood.value[:, 0] + value,
+                likelihood.slope[:, 0] + slope,
+                likelihood.curvature[:, 0] + curvature,
+            )
+
+        mode = maximize(function, self.posterior.modes.beta)
+        value, _, curvature = function(mode)
+        return gaussians(value[None], mode[None], curvature[None])
+
+
+def train(
+    search: Search,
+    labels: np.ndarray,
+    n_classes: int,
+    structure: str,
+    k_max: int | None,
+    prior: GammaPrior,
+    n_jobs: int | None,
+) -> Model:
+    """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
+    limit = len(labels) - 1
+    k = min(FIRST_K_MAX, limit) if k_max is None else k_max
+    while True:
+        graph = search.graph(k, n_jobs)
+        table = neighborhoods(structure, graph)
+        counted = histogram(table, labels, n_classes, k)
+        modes = find_modes(_log_likelihood(counted), k, prior)
+        tail = modes.k_probabilities[k - k // 4 :].sum()
+        if k_max is not None or k == limit or tail < TAIL:
+            break
+        k = min(2 * k, limit)
+    posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
+    active, rule = reduced(posterior, counted.log_worst, n_classes)
+    return Model(
+        structure,
+        search,
+        graph,
+        table,
+        labels,
+        n_classes,
+        counted,
+        prior,
+        posterior,
+        active,
+        rule,
+    )
+
+
+def _log_likelihood(counted: Histogram):
+    def log_likelihood(beta: np.ndarray, derivatives: bool, ks: slice) -> tuple:
+        log = counted.log_pseudo_likelihood(beta, derivatives, ks)
+        return log.value, log.slope, log.curvature
+
+    return log_likelihood

@@ -1,0 +1,230 @@
+"""The one place where what users give is judged.
+
+Every check raises before anything of an estimator has changed, with one sentence that says what
+was wrong and what is expected.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, validate_data
+
+from kfree.neighbors.metric import METRICS, PAIRWISE
+from kfree.neighbors.search import ALGORITHMS
+from kfree.neighbors.structures import STRUCTURES
+
+INFERENCES = ("quadrature", "laplace")
+UPDATES = ("joint", "conditional")
+
+
+def one_of(name: str, value: Any, choices: Any) -> None:
+    """Raise unless a parameter is one of the known names."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def positive(name: str, value: Any) -> None:
+    """Raise unless a parameter is a finite number above zero."""
+    if not _is_number(value) or not 0.0 < value < np.inf:
+        raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
+
+
+def check_metric(metric: Any, p: Any, metric_params: Any, algorithm: str) -> None:
+    """Judge how distances are to be measured."""
+    if not callable(metric):
+        one_of("metric", metric, METRICS)
+    positive_or_infinite = _is_number(p) and p > 0.0
+    if not positive_or_infinite:
+        raise ValueError(f"p, the power of the Minkowski metric, must be positive; got {p!r}.")
+    if metric_params is not None and not isinstance(metric_params, dict):
+        raise ValueError(f"metric_params must be a dict or None; got {metric_params!r}.")
+    one_of("algorithm", algorithm, ALGORITHMS)
+    slow = callable(metric) or metric in PAIRWISE or metric == "precomputed"
+    if algorithm == "kd_tree" and (slow or (metric == "minkowski" and p < 1.0)):
+        raise ValueError(
+            f"algorithm='kd_tree' cannot search metric={metric!r} with p={p!r}; "
+            "use algorithm='brute' or 'auto'."
+        )
+
+
+def check_classifier(estimator: Any) -> None:
+    """Judge the parameters of a KFreeClassifier."""
+    one_of("structure", estimator.structure, STRUCTURES)
+    one_of("inference", estimator.inference, INFERENCES)
+    one_of("update", estimator.update, UPDATES)
+    if not isinstance(estimator.average, (bool, np.bool_)):
+        raise ValueError(f"average must be True or False; got {estimator.average!r}.")
+    positive("prior_shape", estimator.prior_shape)
+    positive("prior_scale", estimator.prior_scale)
+    if estimator.prior_shape <= 1.0 and (estimator.inference == "laplace" or not estimator.average):
+        raise ValueError(
+            "prior_shape must be above 1 for inference='laplace' and for average=False, which need "
+            f"a mode of beta above zero; got {estimator.prior_shape!r}."
+        )
+    if estimator.k_max != "auto":
+        _whole("k_max", estimator.k_max, "'auto' or ")
+    check_metric(estimator.metric, estimator.p, estimator.metric_params, estimator.algorithm)
+
+
+def check_fixed(estimator: Any) -> None:
+    """Judge the parameters of a classifier with a given number of neighbors."""
+    one_of("structure", estimator.structure, STRUCTURES)
+    _whole("n_neighbors", estimator.n_neighbors)
+    check_metric(estimator.metric, estimator.p, estimator.metric_params, estimator.algorithm)
+
+
+def check_strength(estimator: Any) -> None:
+    """Judge how a PKNNClassifier gets its beta."""
+    positive("prior_shape", estimator.prior_shape)
+    positive("prior_scale", estimator.prior_scale)
+    if estimator.beta is not None:
+        positive("beta", estimator.beta)
+    elif estimator.prior_shape <= 1.0:
+        raise ValueError(
+            "prior_shape must be above 1 for beta to have a mode above zero; "
+            f"got {estimator.prior_shape!r}. Or give beta."
+        )
+
+
+def check_n_neighbors(name: str, value: int, n_samples: int) -> None:
+    """Raise if more neighbors are asked for than there are."""
+    if value > n_samples - 1:
+        raise ValueError(
+            f"{name}={value} is more than the {n_samples - 1} neighbors that each of "
+            f"{n_samples} training rows has; give at most {n_samples - 1}."
+        )
+
+
+def check_training(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Training rows as float64, labels as integers from 0, and the classes."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    names = _feature_names(X)
+    X = _features(estimator, X, names)
+    y = _labels(y)
+    if len(y) != len(X):
+        raise ValueError(
+            f"X has {len(X)} rows but y has {len(y)} labels; every row needs one label."
+        )
+    if len(X) < 2:
+        raise ValueError(
+            f"X has n_samples = {len(X)}; at least 2 rows, of 2 classes, are needed for neighbors."
+        )
+    encoder = LabelEncoder().fit(y)
+    if len(encoder.classes_) < 2:
+        raise ValueError(
+            f"y has only one class, {encoder.classes_[0]!r}; a classifier needs at least 2 classes."
+        )
+    if estimator.metric == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            "With metric='precomputed' X must be the square matrix of distances between the "
+            f"training rows; got shape {X.shape}."
+        )
+    if estimator.metric == "haversine" and X.shape[1] != 2:
+        raise ValueError(
+            "metric='haversine' needs 2 features, latitude and longitude in radians; "
+            f"X has {X.shape[1]}."
+        )
+    return X, encoder.transform(y), encoder.classes_
+
+
+def remember_features(estimator: Any, X: Any) -> None:
+    """Keep the number and the names of the features; the last step of a fit that succeeded."""
+    validate_data(estimator, X, skip_check_array=True)
+
+
+def check_new(estimator: Any, X: Any) -> np.ndarray:
+    """New rows as float64, with the features of the training rows."""
+    _check_feature_names(estimator, X, reset=False)
+    X = _features(estimator, X, getattr(estimator, "feature_names_in_", None))
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X
+
+
+def check_beta(beta: Any) -> np.ndarray:
+    """A grid of betas."""
+    beta = np.asarray(beta, dtype=float)
+    if beta.ndim != 1 or len(beta) == 0 or not (np.isfinite(beta).all() and (beta > 0).all()):
+        raise ValueError("beta must be a one-dimensional array of positive finite numbers.")
+    return beta
+
+
+def _features(estimator: Any, X: Any, names: Any) -> np.ndarray:
+    try:
+        checked = check_array(
+            X, dtype=np.float64, ensure_all_finite=False, estimator=estimator, input_name="X"
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(_text_message(X, names)) from None
+    allow_nan = estimator.metric == "nan_euclidean"
+    bad = np.isinf(checked) if allow_nan else ~np.isfinite(checked)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        kind = "NaN" if np.isnan(checked[row, column]) else "infinity"
+        advice = "fill in or drop missing values first, or use metric='nan_euclidean'"
+        raise ValueError(
+            f"Input X contains {kind} in column {_column(names, column)} (first in row {row}); "
+            + (advice if kind == "NaN" else "all features must be finite (no inf)")
+            + "."
+        )
+    return checked
+
+
+def _labels(y: Any) -> np.ndarray:
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in y])
+    else:
+        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN or None, first in row {int(missing.argmax())}; "
+            "every training row needs a label."
+        )
+    check_classification_targets(y)
+    return y
+
+
+def _whole(name: str, value: Any, before: str = "") -> None:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not whole or value < 1:
+        raise ValueError(f"{name} must be {before}a whole number of at least 1; got {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _feature_names(X: Any) -> Any:
+    return list(X.columns) if hasattr(X, "columns") else None
+
+
+def _column(names: Any, column: int) -> str:
+    return repr(str(names[column])) if names is not None else str(column)
+
+
+def _text_message(X: Any, names: Any) -> str:
+    rows = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X, dtype=object)
+    for (_, column), value in np.ndenumerate(np.atleast_2d(np.asarray(rows, dtype=object))):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return (
+                f"X has text in column {_column(names, column)}, such as {value!r}; "
+                "all features must be numbers: encode text first, for example with OneHotEncoder."
+            )
+    return "X has text among its features; all features must be numbers."
