@@ -4,6 +4,7 @@ Coordinates are small whole numbers wherever ties matter, so that equal distance
 last digit on both sides.
 """
 
+import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from math import dist
@@ -90,18 +91,25 @@ CASES = [
     Case("separated", 9, 2, 8),
     Case("noise", 12, 2, 11),
     Case("duplicates", 15, 3, 6),
-    Case("grid", 20, 10, 5),
+    Case("grid", 20, 10, 4),
     Case("continuous", 24, 4, 12),
     Case("separated", 30, 4, 9),
     Case("grid", 40, 7, 3),
     Case("duplicates", 45, 2, 10),
-    Case("grid", 60, 2, 25),
+    Case("grid", 60, 2, 14),
     Case("noise", 60, 5, 3),
 ]
 cases = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def fit(case, **options):
+def fit(case, update="joint", average=True, **options):
+    # update and average are read when predicting (a test below holds that): one fit serves them.
+    model = copy.copy(fit_once(case, **options))
+    return model.set_params(update=update, average=average)
+
+
+@cache
+def fit_once(case, **options):
     X, z = case.training
     return KFreeClassifier(k_max=case.k_max, **options).fit(X, z)
 
@@ -118,7 +126,17 @@ def models(case, structure, update, i_new):
 
 @cache
 def oracle(case, structure, update, inference, average, i_new, prior=(2.0, 10.0)):
-    return INTEGRATORS[inference](models(case, structure, update, i_new), average, *prior)
+    found = models(case, structure, update, i_new)
+    if average:
+        return INTEGRATORS[inference](found, True, *prior)
+    answer = oracle(case, structure, update, inference, True, i_new, prior)
+    return at_best(answer, found, prior)
+
+
+def at_best(answer, found, prior=(2.0, 10.0)):
+    """What the oracle gives for average=False, without integrating once more."""
+    best = found[np.argmax(answer.k_probabilities)]
+    return naive.optimal(answer, best, naive.posterior_mode(best, *prior))
 
 
 def assert_equal(posterior, row, expected):
@@ -150,6 +168,21 @@ def assert_equal(posterior, row, expected):
 # --- New points ----------------------------------------------------------------------------------
 
 
+@inferences
+def test_update_and_average_are_read_when_predicting(inference):
+    case = Case("grid", 7, 4, 3)
+    X, z = case.training
+    for update in ("joint", "conditional"):
+        for average in (True, False):
+            options = {"inference": inference, "update": update, "average": average}
+            again = KFreeClassifier(k_max=case.k_max, **options).fit(X, z)
+            once = fit(case, **options)
+            assert again.get_params() == once.get_params()
+            np.testing.assert_array_equal(
+                again.predict_proba(case.new), once.predict_proba(case.new)
+            )
+
+
 @cases
 @structures
 @updates
@@ -159,8 +192,8 @@ def test_new_points(case, structure, update, inference, average):
     model = fit(case, structure=structure, update=update, inference=inference, average=average)
     posterior = model.posterior(case.new)
     np.testing.assert_array_equal(posterior.class_probabilities, model.predict_proba(case.new))
-    # Far larger sets than this one point each would only repeat the small ones at great cost.
-    for i in range(len(case.new)) if case.n <= 20 else [1]:
+    # The oracle is slow: one new point for each of the larger sets, the one in ties with many.
+    for i in range(len(case.new)) if case.n <= 12 else [1]:
         assert_equal(posterior, i, oracle(case, structure, update, inference, average, i))
 
 
@@ -190,14 +223,17 @@ def test_a_prior_without_a_mode(structure, update):
 
 # --- Many classes: only those that occur near a point have a place of their own there ------------
 
-MANY = [Case("grid", 33, 17, 3), Case("noise", 40, 30, 2), Case("grid", 62, 60, 1)]
+MANY = [Case("grid", 40, 17, 3), Case("noise", 60, 30, 1), Case("grid", 62, 60, 1)]
+# scikit-learn wonders whether so many classes were meant as numbers.
+wondering = pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%")
 
 
+@wondering
 @pytest.mark.parametrize("case", MANY, ids=str)
 @structures
 @updates
 def test_many_classes(case, structure, update):
-    """Laplace is compared on all of them, dense quadrature (slow in C squared) on the first."""
+    """The oracle is slow in C squared, so most classes are compared on Algorithm 1's few nodes."""
     for inference, average in [("quadrature", True), ("laplace", True), ("laplace", False)]:
         if inference == "quadrature" and case.n_classes > 30:
             continue
@@ -331,17 +367,24 @@ def some_rows(case):
 @structures
 @inferences
 def test_joint_leave_one_out(case, structure, inference):
-    X, z = case.training
     averaged = fit(case, structure=structure, inference=inference).posterior(None)
     optimal = fit(case, structure=structure, inference=inference, average=False).posterior(None)
     assert averaged.class_probabilities.shape == (case.n, case.n_classes)
-    for i in some_rows(case) if case.n <= 16 else some_rows(case)[2:]:
-        found = naive.models_of_all_k(
-            structure, np.delete(X, i, axis=0), np.delete(z, i), X[i], case.k_max,
-            case.n_classes, "joint", naive.euclidean,
-        )  # fmt: skip
-        for posterior, average in [(averaged, True), (optimal, False)]:
-            assert_equal(posterior, i, INTEGRATORS[inference](found, average, 2.0, 10.0))
+    for i in some_rows(case) if case.n <= 10 else some_rows(case)[2:]:
+        found = models_without(case, structure, i)
+        expected = INTEGRATORS[inference](found, True, 2.0, 10.0)
+        assert_equal(averaged, i, expected)
+        assert_equal(optimal, i, at_best(expected, found))
+
+
+@cache
+def models_without(case, structure, i):
+    """The oracle's models of row i as a new point among all others."""
+    X, z = case.training
+    others, labels = np.delete(X, i, axis=0), np.delete(z, i)
+    return naive.models_of_all_k(
+        structure, others, labels, X[i], case.k_max, case.n_classes, "joint", dist
+    )
 
 
 @pytest.mark.parametrize(
@@ -354,10 +397,11 @@ def test_conditional_leave_one_out(case, structure, inference):
     X, z = case.training
     options = {"structure": structure, "update": "conditional", "inference": inference}
     posterior = fit(case, **options).posterior(None)
-    for i in some_rows(case):
+    for i in some_rows(case) if case.n <= 10 else some_rows(case)[2:]:
         expected = naive.leave_one_out(
-            METHODS[inference], structure, X, z, i, case.k_max, case.n_classes, "conditional"
-        )
+            METHODS[inference], structure, X, z, i, case.k_max, case.n_classes, "conditional",
+            distance=dist,
+        )  # fmt: skip
         assert_equal(posterior, i, expected)
 
 
@@ -369,10 +413,10 @@ def test_leave_one_out_is_fitting_without_the_row(structure, inference, average,
     rng = np.random.default_rng(n)
     z = np.arange(n) % n_classes
     X = rng.normal(size=(n, 3)) + z[:, None] / 2
-    options = {"structure": structure, "inference": inference, "average": average, "k_max": 6}
+    options = {"structure": structure, "inference": inference, "average": average, "k_max": 4}
     whole = KFreeClassifier(**options).fit(X, z)
     together, labels = whole.predict_proba(None), whole.predict(None)
-    for i in range(0, n, max(1, n // 8)):
+    for i in range(0, n, max(1, n // 5)):
         kept = np.arange(n) != i
         apart = KFreeClassifier(**options).fit(X[kept], z[kept])
         np.testing.assert_array_equal(apart.classes_, whole.classes_)
@@ -394,6 +438,7 @@ FIXED = [
 fixed = pytest.mark.parametrize(("case", "ks"), FIXED, ids=[str(c) for c, _ in FIXED])
 
 
+@wondering
 @fixed
 @structures
 def test_pknn(case, ks, structure):
@@ -434,6 +479,7 @@ def test_pknn_leave_one_out(structure):
             np.testing.assert_allclose(probability[i], expected, rtol=0, atol=TOLERANCE)
 
 
+@wondering
 @fixed
 @structures
 def test_vote(case, ks, structure):

@@ -8,14 +8,18 @@ best ("KOREA optimal").
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from kfree.inference.laplace import GRID, Gaussians, gaussians
+from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
+from kfree.inference.quadrature import Rule
+from kfree.likelihood.entering import Entering
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
-from kfree.likelihood.slots import ClassSlots
+from kfree.likelihood.slots import ClassSlots, make_slots
+from kfree.neighbors.structures import NewPoints
 from kfree.training import Model
 
 
@@ -31,7 +35,7 @@ class Average:
 
 
 class _Sum:
-    """Class probabilities of each model, to be weighted once the models' weights are known."""
+    """Weighted sums of class probabilities and of their squares."""
 
     def __init__(self, n_rows: int, n_classes: int) -> None:
         self.mean = np.zeros((n_rows, n_classes))
@@ -39,23 +43,18 @@ class _Sum:
         self.absent_mean = np.zeros(n_rows)
         self.absent_square = np.zeros(n_rows)
 
-    def add(
-        self, slots: ClassSlots, listed: np.ndarray, absent: np.ndarray, weight: np.ndarray
-    ) -> None:
-        """Add conditionals (n_slots, n), (n_rows, n) with weights (n_rows, n)."""
-        owner = np.repeat(np.arange(slots.n_points), np.diff(slots.indptr))
-        weighted = weight[owner] * listed
-        other = weight * absent
-        mean, square = weighted.sum(axis=1), (weighted * listed).sum(axis=1)
-        other_mean, other_square = other.sum(axis=1), (other * absent).sum(axis=1)
-        if slots.keys is None:
-            self.mean += mean.reshape(self.mean.shape)
-            self.square += square.reshape(self.square.shape)
+    def add(self, part: _Moments, weight: np.ndarray) -> None:
+        """Add what one K says, with a weight for each row."""
+        if part.slots.keys is None:
+            self.mean += weight[:, None] * part.mean.reshape(self.mean.shape)
+            self.square += weight[:, None] * part.square.reshape(self.mean.shape)
             return
-        self.mean[owner, slots.classes] += mean - other_mean[owner]
-        self.square[owner, slots.classes] += square - other_square[owner]
-        self.absent_mean += other_mean
-        self.absent_square += other_square
+        owner, label = part.slots.owner, part.slots.classes
+        # Every class gets what an absent one has, a listed class the rest as well.
+        self.mean[owner, label] += weight[owner] * (part.mean - part.absent_mean[owner])
+        self.square[owner, label] += weight[owner] * (part.square - part.absent_square[owner])
+        self.absent_mean += weight * part.absent_mean
+        self.absent_square += weight * part.absent_square
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         mean = self.mean + self.absent_mean[:, None]
@@ -65,26 +64,80 @@ class _Sum:
         return mean / mean.sum(axis=1, keepdims=True), np.clip(square, 0.0, mean)
 
 
+@dataclass(frozen=True)
+class _Moments:
+    """Mean and mean square of the conditionals of one K over its betas."""
+
+    slots: ClassSlots
+    mean: np.ndarray  # (n_slots,)
+    square: np.ndarray  # (n_slots,)
+    absent_mean: np.ndarray  # (n_rows,)
+    absent_square: np.ndarray  # (n_rows,)
+
+
+def _moments(
+    slots: ClassSlots, listed: np.ndarray, absent: np.ndarray, weight: np.ndarray
+) -> _Moments:
+    """Moments of conditionals (n_slots, n) and (n_rows, n) under weights (n_rows, n)."""
+    weighted = weight[slots.owner] * listed
+    other = weight * absent
+    return _Moments(
+        slots,
+        weighted.sum(axis=1),
+        (weighted * listed).sum(axis=1),
+        other.sum(axis=1),
+        (other * absent).sum(axis=1),
+    )
+
+
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """The exact average over K and beta."""
-    conditionals = []
-    log_mass = np.empty((rows.n_rows, len(model.active), model.rule.beta.shape[1]))
+    rule = _rule(model, rows)
+    n_active = len(model.active)
+    parts = []
+    log_mass = np.empty((rows.n_rows, n_active))
+    beta_mean = np.empty((rows.n_rows, n_active))
+    beta_square = np.empty((rows.n_rows, n_active))
+    predict = _predictor(model, rows)
     for i, k in enumerate(model.active + 1):
-        predictive, leaves = rows.at(k).predictive(model.rule.beta[i])
-        listed, absent, log_total = predictive.conditional()
-        log_mass[:, i] = model.rule.log_weight[i] + log_total
-        if leaves is not None:
-            log_mass[:, i] += leaves.value
-        conditionals.append((predictive.slots, listed, absent))
-    weight, _ = _normalized(log_mass)
+        beta, log_weight = rule.of(i)
+        slots, listed, absent, log_total = predict(k, beta)
+        weight, log_mass[:, i] = _normalized(log_weight + log_total)
+        parts.append(_moments(slots, listed, absent, weight))
+        beta_mean[:, i], beta_square[:, i] = weight @ beta, weight @ (beta * beta)
+    k_weight, _ = _normalized(log_mass)
     total = _Sum(rows.n_rows, rows.n_classes)
-    for i, (slots, listed, absent) in enumerate(conditionals):
-        total.add(slots, listed, absent, weight[:, i])
+    for i, part in enumerate(parts):
+        total.add(part, k_weight[:, i])
     k_probabilities = np.zeros((rows.n_rows, model.n_k))
-    k_probabilities[:, model.active] = weight.sum(axis=2)
-    mean = (weight * model.rule.beta).sum(axis=(1, 2))
-    spread = (weight * (model.rule.beta - mean[:, None, None]) ** 2).sum(axis=(1, 2))
-    return Average(k_probabilities, *total.result(), mean, np.sqrt(spread))
+    k_probabilities[:, model.active] = k_weight
+    mean = (k_weight * beta_mean).sum(axis=1)
+    variance = (k_weight * beta_square).sum(axis=1) - mean * mean
+    return Average(k_probabilities, *total.result(), mean, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _predictor(model: Model, rows: OpenLabels) -> Callable:
+    """A function of K, in rising order, and beta: slots, conditionals, log of the total mass."""
+    if rows.joint and model.structure == "asymmetric" and isinstance(rows.visit, NewPoints):
+        slots = make_slots(rows.n_rows, rows.n_classes, *np.empty((2, 0), dtype=np.int64))
+        if slots.keys is None:
+            entering = Entering(rows.visit, rows.labels, rows.n_classes)
+
+            def by_entering(k: int, beta: np.ndarray) -> tuple:
+                listed, log_total = entering.at(k, beta)
+                absent = np.zeros_like(log_total)
+                return slots, listed.reshape(-1, len(beta)), absent, log_total
+
+            return by_entering
+
+    def in_general(k: int, beta: np.ndarray) -> tuple:
+        predictive, leaves = rows.at(k).predictive(beta)
+        listed, absent, log_total = predictive.conditional()
+        if leaves is not None:
+            log_total = log_total + leaves.value
+        return predictive.slots, listed, absent, log_total
+
+    return in_general
 
 
 def average_by_laplace(model: Model, rows: OpenLabels) -> Average:
@@ -95,12 +148,13 @@ def average_by_laplace(model: Model, rows: OpenLabels) -> Average:
     positive = ~np.isnan(nodes)
     beta = np.where(positive, nodes, gauss.beta_mean[:, None])
     log_weight = np.where(positive[:, None, :], gauss.log_density(beta), -np.inf)
-    weight, _ = _normalized(log_weight)  # lambda of (row, K, node)
+    flat, _ = _normalized(log_weight.reshape(rows.n_rows, -1))
+    weight = flat.reshape(log_weight.shape)  # lambda of (row, K, node)
     total = _Sum(rows.n_rows, rows.n_classes)
     for i, field in enumerate(fields):
         predictive, _ = field.predictive(beta)
         listed, absent, _ = predictive.conditional()
-        total.add(predictive.slots, listed, absent, weight[:, i])
+        total.add(_moments(predictive.slots, listed, absent, weight[:, i]), np.ones(rows.n_rows))
     return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 
@@ -139,12 +193,14 @@ def optimal_by_laplace(model: Model, rows: OpenLabels) -> Average:
 
 def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
     """p(K, beta | Y) of each row at the betas (n_beta,): (n_rows, n_k, n_beta)."""
-    log_mass = np.empty((rows.n_rows, len(model.active), model.rule.beta.shape[1]))
+    rule = _rule(model, rows)
+    log_mass = np.empty((rows.n_rows, len(model.active)))
     log_p = np.full((rows.n_rows, model.n_k, len(beta)), -np.inf)
     log_sum = model.posterior.log_normalizer + np.log(model.n_k)
     for i, k in enumerate(model.active + 1):
         field = rows.at(k)
-        log_mass[:, i] = model.rule.log_weight[i] + _log_total(field, model.rule.beta[i])
+        node, log_weight = rule.of(i)
+        _, log_mass[:, i] = _normalized(log_weight + _log_total(field, node))
         log_p[:, k - 1] = model.log_density(k, beta)[0] - log_sum + _log_total(field, beta)
     _, log_norm = _normalized(log_mass)
     return np.exp(log_p - log_norm[:, None, None])
@@ -157,6 +213,10 @@ def density_by_laplace(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.n
     return np.exp(gauss.log_density(np.broadcast_to(beta, (rows.n_rows, len(beta)))))
 
 
+def _rule(model: Model, rows: OpenLabels) -> Rule:
+    return model.rule if rows.own_labels is None else model.rule_held_out
+
+
 def _gaussians(model: Model, rows: OpenLabels, fields: list[Field]) -> Gaussians:
     """Mode and curvature for each row and each K."""
     found = [_mode(model, field, rows.n_rows) for field in fields]
@@ -164,9 +224,7 @@ def _gaussians(model: Model, rows: OpenLabels, fields: list[Field]) -> Gaussians
     return gaussians(log_maximum, mode, curvature)
 
 
-def _mode(
-    model: Model, field: Field, n_rows: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mode of log p(beta) sum_c p(z, z' = c | beta, K), its value and curvature: (n_rows,)."""
 
     def function(beta: np.ndarray) -> tuple:
@@ -195,7 +253,8 @@ def class_probabilities_at(predictive: Predictive) -> np.ndarray:
     """Class probabilities at one beta for each row: (n_rows, n_classes)."""
     listed, absent, _ = predictive.conditional()
     total = _Sum(len(absent), predictive.slots.n_classes)
-    total.add(predictive.slots, listed, absent, np.ones_like(absent))
+    one = np.ones_like(absent)
+    total.add(_moments(predictive.slots, listed, absent, one), one[:, 0])
     return total.result()[0]
 
 
@@ -210,8 +269,8 @@ def _at_best(average: Average, class_probabilities: np.ndarray) -> Average:
 
 
 def _normalized(log_mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of each row (first axis) that add up to one, and the log of their sum before."""
-    top = log_mass.max(axis=(1, 2), keepdims=True)
+    """Weights of each row that add up to one, and the log of their sum before."""
+    top = log_mass.max(axis=1, keepdims=True)
     weight = np.exp(log_mass - top)
-    total = weight.sum(axis=(1, 2), keepdims=True)
-    return weight / total, (top + np.log(total))[:, 0, 0]
+    total = weight.sum(axis=1, keepdims=True)
+    return weight / total, (top + np.log(total))[:, 0]

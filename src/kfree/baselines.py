@@ -16,7 +16,7 @@ from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.patterns import histogram
 from kfree.neighbors.metric import make_space
 from kfree.neighbors.search import make_search
-from kfree.neighbors.structures import HeldOut, NewPoints, neighborhoods
+from kfree.neighbors.structures import HeldOut, NewPoints, Visit, neighborhoods
 
 BLOCK_ROWS = 2048
 # By how much a winner among equal votes is lifted, so that argmax of the shares agrees with it.
@@ -134,7 +134,7 @@ class PKNNClassifier(_FixedNeighbors):
             def function(beta: np.ndarray) -> tuple:
                 log = counted.log_pseudo_likelihood(beta[:, None], True, last)
                 parts = prior.derivatives(beta)
-                values = (log.value, log.slope, log.curvature)
+                values = np.stack([log.value, log.slope, log.curvature])  # type: ignore[list-item]
                 return tuple(v[:, 0] + part for v, part in zip(values, parts, strict=True))
 
             beta = maximize(function, np.array([5.0]))[0]
@@ -172,7 +172,7 @@ class PKNNClassifier(_FixedNeighbors):
         labels, n_classes = self._labels, len(self.classes_)
         if X is None:
             rows = np.arange(len(labels))
-            visit = HeldOut(self.structure, self._graph, self._table, rows)
+            visit: Visit = HeldOut(self.structure, self._graph, self._table, rows)
             found = OpenLabels(visit, self._table, labels, n_classes, True, labels)
         else:
             visit = NewPoints(self.structure, self._graph, self._arrivals(X, reverse=True))
@@ -292,9 +292,7 @@ class StructuredKNNClassifier(_FixedNeighbors):
         # One electorate for each row, ordered by row and then by distance and index.
         row = np.concatenate([np.repeat(np.arange(n_rows), k), arrivals.reverse_row])
         point = np.concatenate([arrivals.forward.ravel(), arrivals.reverse_point])
-        distance = np.concatenate(
-            [arrivals.forward_distances.ravel(), arrivals.reverse_distances]
-        )
+        distance = np.concatenate([arrivals.forward_distances.ravel(), arrivals.reverse_distances])
         order = np.lexsort((point, distance, row))
         row, point, distance = row[order], point[order], distance[order]
         if self.structure == "boltzmann2":

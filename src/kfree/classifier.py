@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import averaging, validation
+from kfree.inference.laplace import GRID
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.neighbors.metric import make_space
@@ -18,7 +19,7 @@ from kfree.posterior import Posterior
 from kfree.training import train
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
-# hold while it is averaged (32 MiB each array).
+# hold while it is averaged (8 MiB each array).
 SEARCH_ROWS = 1 << 15
 BLOCK_NUMBERS = 1 << 20
 
@@ -46,8 +47,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         Whose labels speak for a point: its K nearest neighbors; these and the points that have it
         among their K nearest, counted twice if both; or the union of the two with equal weights.
     k_max : int or "auto", default="auto"
-        The largest number of neighbors considered. "auto" goes on until the posterior of K has
-        died out.
+        The largest number of neighbors considered. "auto" doubles it from 32 on until the posterior
+        of K has died out, up to 512.
     inference : {"quadrature", "laplace"}, default="quadrature"
         "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1.
     average : bool, default=True
@@ -266,12 +267,13 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         model, joint = self._model, self.update == "joint"
         exact = self.inference == "quadrature"
         k = model.k_needed if exact else model.n_k
-        n_nodes = model.rule.beta.shape[1] if exact else len(averaging.GRID)
-        per_row = n_nodes * k * min(model.n_classes, 16)
-        if model.structure != "asymmetric":
-            per_row *= 3
-        if not exact:
-            per_row *= model.n_k
+        rule = model.rule if X is not None else model.rule_held_out
+        n_nodes = rule.beta.shape[1] if exact else len(GRID)
+        n_classes = min(model.n_classes, 16)
+        if exact and joint and X is not None and model.structure == "asymmetric":
+            per_row = n_nodes * n_classes + k + 2 * n_classes * len(model.active)
+        else:
+            per_row = n_nodes * k * n_classes * (1 if exact else model.n_k)
         step = max(1, BLOCK_NUMBERS // per_row)
         blocks = []
         if X is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,9 +23,13 @@ from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Search
 from kfree.neighbors.structures import HeldOut, Neighborhoods, NewPoints, neighborhoods
 
-# Where k_max="auto" starts, and how much posterior the last quarter of the K may hold at the end.
+# Where k_max="auto" starts, where it stops at the latest, and how much of the posterior the last
+# quarter of the K may hold at the end.
 FIRST_K_MAX = 32
+LAST_K_MAX = 512
 TAIL = 1e-6
+# Below this many points one of them matters so much that held-out rows get all nodes.
+FEW_POINTS = 200
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,19 @@ class Model:
     prior: GammaPrior
     posterior: TrainingPosterior
     active: np.ndarray  # (n_active,) K - 1 of the models that matter
-    rule: Rule  # of the active models
+    rule: Rule  # of the active models, for new points
 
     @property
     def n_k(self) -> int:
         return self.histogram.n_k
+
+    @cached_property
+    def rule_held_out(self) -> Rule:
+        """Nodes that serve when a training row's own term leaves the sum."""
+        if len(self.labels) < FEW_POINTS:
+            rows, dense = self.active - self.posterior.first, self.posterior.dense
+            return Rule(dense.beta[rows], dense.log_weight[rows])
+        return reduced(self.posterior, self.histogram.log_worst, self.n_classes, _reach_held_out)
 
     @property
     def k_needed(self) -> int:
@@ -73,7 +86,9 @@ class Model:
         log_sum = self.posterior.log_normalizer + np.log(self.n_k)
         return np.exp(value + self.prior.log_density(beta) - log_sum)
 
-    def new_points(self, queries: np.ndarray, joint: bool, k: int, n_jobs: int | None) -> OpenLabels:
+    def new_points(
+        self, queries: np.ndarray, joint: bool, k: int, n_jobs: int | None
+    ) -> OpenLabels:
         """New points, to be looked at for any K up to k."""
         reverse = joint or self.structure != "asymmetric"
         table = self.graph.distances if reverse else None
@@ -84,9 +99,7 @@ class Model:
     def held_out(self, rows: np.ndarray, joint: bool) -> OpenLabels:
         """Training rows, each with its label unknown."""
         visit = HeldOut(self.structure, self.graph, self.table, rows)
-        return OpenLabels(
-            visit, self.table, self.labels, self.n_classes, joint, self.labels[rows]
-        )
+        return OpenLabels(visit, self.table, self.labels, self.n_classes, joint, self.labels[rows])
 
     def gaussians(self) -> Gaussians:
         """Algorithm 1's approximation, for the training labels alone: n_rows = 1."""
@@ -116,7 +129,7 @@ def train(
     n_jobs: int | None,
 ) -> Model:
     """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
-    limit = len(labels) - 1
+    limit = min(len(labels) - 1, LAST_K_MAX)
     k = min(FIRST_K_MAX, limit) if k_max is None else k_max
     while True:
         graph = search.graph(k, n_jobs)
@@ -128,7 +141,8 @@ def train(
             break
         k = min(2 * k, limit)
     posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
-    active, rule = reduced(posterior, counted.log_worst, n_classes)
+    active = posterior.active()
+    rule = reduced(posterior, counted.log_worst, n_classes, _reach_new)
     return Model(
         structure,
         search,
@@ -142,6 +156,16 @@ def train(
         active,
         rule,
     )
+
+
+def _reach_new(k: np.ndarray) -> np.ndarray:
+    """A new point changes at most three of the K counts of a point that it touches."""
+    return np.minimum(1.0, 3.0 / k)
+
+
+def _reach_held_out(k: np.ndarray) -> np.ndarray:
+    """A row that is held out takes its own term along, besides what it changes."""
+    return 1.0 + np.minimum(1.0, 3.0 / k)
 
 
 def _log_likelihood(counted: Histogram):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# S_beta is {mu + i sigma}: i = 0 belongs to it, and beta_max, which the paper does not give, is read
-# as mu + 10 sigma.
+# S_beta is {mu + i sigma}: i = 0 belongs to it, and beta_max, which the paper does not give, is
+# read as mu + 10 sigma.
 GRID = np.arange(-10.0, 11.0)
 
 

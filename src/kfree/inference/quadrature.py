@@ -43,15 +43,23 @@ LIFT_TOLERANCE = 1e-7
 
 @dataclass(frozen=True)
 class Rule:
-    """Nodes and log weights for each K; the weights of all K add up to one."""
+    """Nodes and log weights for each K; the weights of all K add up to one.
+
+    A K that needs fewer nodes than others has -inf as the log weight of the rest.
+    """
 
     beta: np.ndarray  # (n_k, n_nodes)
     log_weight: np.ndarray  # (n_k, n_nodes)
 
+    def of(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and log weights of the i-th K."""
+        used = self.log_weight[i] > -np.inf
+        return self.beta[i, used], self.log_weight[i, used]
+
 
 @dataclass(frozen=True)
 class Modes:
-    """Where the posterior of log(beta) peaks for each K, and how widely: a first look at p(K | z)."""
+    """Where the posterior of log(beta) peaks for each K, and how widely."""
 
     beta: np.ndarray  # (n_k,)
     std: np.ndarray  # (n_k,) of log(beta)
@@ -182,35 +190,50 @@ def _ceiling(node: np.ndarray, prior: GammaPrior) -> np.ndarray:
 
 
 def reduced(
-    posterior: TrainingPosterior, log_worst: Callable, n_classes: int
-) -> tuple[np.ndarray, Rule]:
-    """The K that matter and a Gauss rule of few nodes for each."""
+    posterior: TrainingPosterior, log_worst: Callable, n_classes: int, reach: Callable
+) -> Rule:
+    """A Gauss rule of few nodes for each K that matters.
+
+    `reach` says for K how many of its worst terms an open label may take from the posterior.
+    """
     active = posterior.active()
     rows = active - posterior.first
-    dense = Rule(posterior.dense.beta[rows], posterior.dense.log_weight[rows])
-    log_lift = posterior.log_lift[rows]
-    log_total = _log_sum(dense.log_weight)
-    log_p = dense.log_weight - log_total
+    part = reach(active + 1.0)[:, None]
+    beta, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
+    log_total = _log_sum(log_weight)
+    log_p = log_weight - log_total
+    log_lift = part * posterior.log_lift[rows]
     log_lifted = _log_sum(log_p + log_lift)
     log_half = _log_sum(log_p + 0.5 * log_lift)
     measure = np.exp(log_p + 0.5 * log_lift - log_half)
-    exact = [(np.exp(log_p) * f).sum(axis=1) for f in _tests(dense.beta, n_classes)]
-    share = np.minimum(1e3 * posterior.k_probabilities[active], 1.0)
+    exact = [(np.exp(log_p) * f).sum(axis=1) for f in _tests(beta, n_classes)]
+    slack = np.maximum(1.0, 1e-3 / posterior.k_probabilities[active])
+    open_rows = np.ones(len(active), dtype=bool)
+    width = 0
     for n_nodes in (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48):
-        if n_nodes >= dense.beta.shape[1]:
+        if n_nodes >= beta.shape[1]:
             break
-        node, weight = gauss_rule(np.log(dense.beta), measure, n_nodes)
-        beta = np.exp(node)
-        lift = _at_active(log_worst, beta, active)
+        node, weight = gauss_rule(np.log(posterior.dense.beta[rows]), measure, n_nodes)
+        node = np.exp(node)
+        lift = part * _at_active(log_worst, node, active)
         with np.errstate(divide="ignore"):  # an outermost weight may underflow
-            log_weight = np.log(weight) + log_half - 0.5 * lift
-        weight = np.exp(log_weight)
-        found = [(weight * f).sum(axis=1) / e - 1.0 for f, e in zip(_tests(beta, n_classes), exact, strict=True)]
-        lifted = np.exp(log_weight + lift - log_lifted).sum(axis=1) - 1.0
-        error = max((share * np.abs(f)).max() for f in found)
-        if error < GAUSS_TOLERANCE and (share * np.abs(lifted)).max() < LIFT_TOLERANCE:
-            return active, Rule(beta, log_weight + log_total)
-    return active, dense
+            log_gauss = np.log(weight) + log_half - 0.5 * lift
+        weight = np.exp(log_gauss)
+        found = [
+            (weight * f).sum(axis=1) / e
+            for f, e in zip(_tests(node, n_classes), exact, strict=True)
+        ]
+        error = np.max([np.abs(f - 1.0) for f in found], axis=0)
+        lifted = np.abs(np.exp(log_gauss + lift - log_lifted).sum(axis=1) - 1.0)
+        good = open_rows & (error < slack * GAUSS_TOLERANCE) & (lifted < slack * LIFT_TOLERANCE)
+        beta[good, :n_nodes] = node[good]
+        log_weight[good, :n_nodes] = (log_gauss + log_total)[good]
+        log_weight[good, n_nodes:] = -np.inf
+        open_rows &= ~good
+        width = n_nodes if good.any() else width
+        if not open_rows.any():
+            return Rule(beta[:, :width], log_weight[:, :width])
+    return Rule(beta, log_weight)
 
 
 def _log_sum(values: np.ndarray) -> np.ndarray:
@@ -235,9 +258,7 @@ def _tests(beta: np.ndarray, n_classes: int) -> list[np.ndarray]:
     return [agree, agree**2, agree * np.exp(-beta), beta, beta**2]
 
 
-def gauss_rule(
-    node: np.ndarray, weight: np.ndarray, n_nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+def gauss_rule(node: np.ndarray, weight: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """The n-point Gauss rules of discrete measures.
 
     Parameters

@@ -1,6 +1,6 @@
 """The pseudo-likelihood when one point's label is open: only what that label touches changes.
 
-    log p(z, z' = c | beta, K) = log p(z | beta, K) + own(c) + sum over touched points n of change_n(c)
+    log p(z, z' = c | beta, K) = log p(z | beta, K) + own(c) + sum over touched n of change_n(c)
 
 `own` is the open row's own term, change_n the new log term of n less its old one. A new point
 touches the points whose neighborhoods it enters and, under the symmetric structures, its own
@@ -62,47 +62,28 @@ class Predictive:
         n_absent = (self.slots.n_classes - np.diff(self.slots.indptr))[:, None]
         mass = segment_sum(weight, self.slots.indptr) + rest
         each = np.divide(rest, mass * n_absent, out=np.zeros_like(rest), where=n_absent > 0)
-        owner = np.repeat(np.arange(len(mass)), np.diff(self.slots.indptr))
-        return weight / mass[owner], each, np.log(mass) + top
+        return weight / mass[self.slots.owner], each, np.log(mass) + top
 
     def _weights(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         length = np.diff(self.slots.indptr)
         n_absent = (self.slots.n_classes - length)[:, None]
-        owner = np.repeat(np.arange(len(length)), length)
         top = segment_max(self.listed.value, self.slots.indptr, -np.inf)
         top = np.maximum(top, np.where(n_absent > 0, self.absent.value, -np.inf))
-        weight = np.exp(self.listed.value - top[owner])
+        weight = np.exp(self.listed.value - top[self.slots.owner])
         rest = np.where(n_absent > 0, n_absent * np.exp(self.absent.value - top), 0.0)
         return top, weight, rest
 
 
+@dataclass(frozen=True)
 class OpenLabels:
-    """Rows with open labels among labelled training points.
+    """Rows with open labels among labelled training points."""
 
-    Parameters
-    ----------
-    visit : the rows and whom they touch
-    table : neighborhoods of the n training points
-    labels : (n,) integers from 0
-    joint : whether the open label enters its neighbors' terms too, or only its own
-    own_labels : (n_rows,) of rows whose own term the training sum contains, else None
-    """
-
-    def __init__(
-        self,
-        visit: Visit,
-        table: Neighborhoods,
-        labels: np.ndarray,
-        n_classes: int,
-        joint: bool,
-        own_labels: np.ndarray | None = None,
-    ) -> None:
-        self.visit = visit
-        self.table = table
-        self.labels = labels
-        self.n_classes = n_classes
-        self.joint = joint
-        self.own_labels = own_labels
+    visit: Visit  # the rows and whom they touch
+    table: Neighborhoods  # of the n training points
+    labels: np.ndarray  # (n,) integers from 0
+    n_classes: int
+    joint: bool  # whether the open label enters its neighbors' terms too, or only its own
+    own_labels: np.ndarray | None = None  # (n_rows,) where the training sum has the rows' terms
 
     @property
     def n_rows(self) -> int:
@@ -163,11 +144,11 @@ class Field:
             entry_row, entry_label, _ = touched.spread(changes)
             row.append(entry_row)
             label.append(entry_label)
-        return make_slots(self.open.n_rows, self.open.n_classes, np.concatenate(row), np.concatenate(label))
+        return make_slots(
+            self.open.n_rows, self.open.n_classes, np.concatenate(row), np.concatenate(label)
+        )
 
-    def _own(
-        self, slots: ClassSlots, beta: np.ndarray, derivatives: bool
-    ) -> tuple[Log, Log]:
+    def _own(self, slots: ClassSlots, beta: np.ndarray, derivatives: bool) -> tuple[Log, Log]:
         """The open row's own log term, for each listed class and for any other."""
         changes = self.changes
         slot = slots.find(changes.own_row, self.open.labels[changes.own_neighbor])
@@ -209,9 +190,7 @@ class Field:
         own_entry = own_slot[of] + shift
         size = before.divisor[of] - np.bincount(item, minlength=len(of)) + weight
         after = Counts(indptr, value, before.n_absent[of], value[own_entry], self._divisor(size))
-        return _Touched(
-            before, after, of, slots, entry_slot, own_entry, weight, pair, item_of_pair
-        )
+        return _Touched(before, after, of, slots, entry_slot, own_entry, weight, pair, item_of_pair)
 
     def _counts(self, point: np.ndarray) -> tuple[Counts, ClassSlots, np.ndarray]:
         """Class counts of some training points."""
@@ -291,5 +270,4 @@ def _changed(
         shape=(len(slots.classes), len(touched.entry_slot)),
     ).tocsr()
     beyond = entry + -absent[touched.after.owner]  # what a listed class has on top of any other
-    owner = np.repeat(np.arange(n_rows), np.diff(slots.indptr))
-    return beyond.map(lambda values: place @ values) + absent_sum[owner], absent_sum
+    return beyond.map(lambda values: place @ values) + absent_sum[slots.owner], absent_sum

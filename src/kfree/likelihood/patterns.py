@@ -18,11 +18,11 @@ from scipy import sparse
 
 from kfree.likelihood.slots import ClassSlots, make_slots
 from kfree.likelihood.terms import Counts, Log, log_terms, segment_max, take
+from kfree.neighbors.flat import distinct, expand
 from kfree.neighbors.structures import Neighborhoods
-from kfree.neighbors.flat import expand
 
 # How many (pattern, beta) values one evaluation holds.
-BLOCK_TERMS = 1 << 20
+BLOCK_TERMS = 1 << 22
 # The strength at which points are compared to find the one that fits least.
 WORST_BETA = 20.0
 
@@ -51,14 +51,15 @@ class Histogram:
         owner = np.concatenate([counts.owner, np.arange(n)])
         below = np.concatenate([top[counts.owner] - counts.value, top])
         number = np.concatenate([np.ones(len(counts.value)), counts.n_absent])
-        pair = np.stack([k[owner], below / counts.divisor[owner]])
-        order = np.lexsort(pair[::-1])
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(pair[:, order], axis=1) != 0).any(axis=0)
-        column = np.empty(len(order), dtype=np.int64)
-        column[order] = np.cumsum(fresh) - 1
-        self._rate_k, self._rate = pair[:, order[fresh]]
-        self._rate_k = self._rate_k.astype(np.int64)
+        n_below = int(below.max()) + 1
+        n_divisor = int(counts.divisor.max()) + 1
+        by_k = (counts.divisor == k).all()  # then K says what the divisor is
+        group = k if by_k else k * n_divisor + counts.divisor.astype(np.int64)
+        limit = (n_k + 1) * n_below * (1 if by_k else n_divisor)
+        key, column = distinct(group[owner] * n_below + below.astype(np.int64), limit)
+        group, below = np.divmod(key, n_below)
+        self._rate_k = group if by_k else group // n_divisor
+        self._rate = below / (group if by_k else group % n_divisor)
         self._classes = sparse.csr_array(
             (number, (owner, column)), shape=(n, len(self._rate)), dtype=float
         )

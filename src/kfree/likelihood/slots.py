@@ -26,6 +26,11 @@ class ClassSlots:
     def n_points(self) -> int:
         return len(self.indptr) - 1
 
+    @property
+    def owner(self) -> np.ndarray:
+        """The point of each slot."""
+        return np.repeat(np.arange(self.n_points), np.diff(self.indptr))
+
     def find(self, points: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """The slot of each (point, class), which must be there."""
         if self.keys is None:

@@ -10,6 +10,7 @@ relative to the largest count, so that no beta overflows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,12 +54,12 @@ class Log:
             return Log(-self.value)
         return Log(-self.value, -self.slope, -self.curvature)
 
-    def __getitem__(self, index: object) -> Log:
+    def __getitem__(self, index: np.ndarray) -> Log:
         if self.slope is None or self.curvature is None:
             return Log(self.value[index])
         return Log(self.value[index], self.slope[index], self.curvature[index])
 
-    def map(self, function) -> Log:
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Log:
         """The same linear function of the value and of the derivatives."""
         if self.slope is None or self.curvature is None:
             return Log(function(self.value))
@@ -80,7 +81,7 @@ def segment_sum(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 
 def segment_max(values: np.ndarray, indptr: np.ndarray, empty: float) -> np.ndarray:
-    """Maxima over `indptr[i]:indptr[i + 1]` along the first axis; `empty` where there is nothing."""
+    """Maxima over `indptr[i]:indptr[i + 1]` along the first axis; `empty` where nothing is."""
     n = len(indptr) - 1
     length = np.diff(indptr)
     if n and length.min() == length.max() > 0:
@@ -165,7 +166,10 @@ def log_terms_joined(
     n_absent = counts.n_absent[:, None]
     sums = [segment_sum(present, counts.indptr) + n_absent * zero]
     if derivatives:
-        sums += [segment_sum(present * m, counts.indptr), segment_sum(present * m * m, counts.indptr)]
+        sums += [
+            segment_sum(present * m, counts.indptr),
+            segment_sum(present * m * m, counts.indptr),
+        ]
     own = counts.own[:, None].astype(float)
     is_own = np.zeros((len(counts.value), 1))
     is_own[own_entry] = 1.0

@@ -235,7 +235,4 @@ class HeldOut(Visit):
 
 def _untouched(n_rows: int, own_row: np.ndarray, own_neighbor: np.ndarray) -> Changes:
     none = np.empty(0, dtype=np.int64)
-    return Changes(
-        n_rows, own_row, own_neighbor, none, none, none, none, none, by_point=False
-    )
-
+    return Changes(n_rows, own_row, own_neighbor, none, none, none, none, none, by_point=False)

@@ -1,0 +1,615 @@
+"""The estimators as scikit-learn's users meet them: conventions, invariances, extremes."""
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kfree.baselines
+import kfree.classifier
+from kfree import KFreeClassifier, PKNNClassifier, Posterior, StructuredKNNClassifier
+
+STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
+
+DEFAULTS = [KFreeClassifier(), PKNNClassifier(), StructuredKNNClassifier()]
+VARIANTS = [
+    KFreeClassifier(structure="boltzmann", inference="laplace", k_max=3),
+    KFreeClassifier(structure="boltzmann2", update="conditional", average=False, k_max=4),
+    KFreeClassifier(inference="laplace", average=False, algorithm="kd_tree", k_max=3),
+    KFreeClassifier(metric="manhattan", update="conditional", n_jobs=2, k_max=5),
+    KFreeClassifier(metric="nan_euclidean", k_max=3),
+    PKNNClassifier(2, structure="boltzmann2", beta=3.0, algorithm="kd_tree"),
+    StructuredKNNClassifier(1, structure="boltzmann", metric="chebyshev"),
+]
+
+
+@parametrize_with_checks(DEFAULTS + VARIANTS)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+# Every combination of options that changes how numbers are made, at little cost.
+MODELS = [
+    KFreeClassifier(),
+    KFreeClassifier(structure="boltzmann", k_max=8),
+    KFreeClassifier(structure="boltzmann2", inference="laplace", k_max=6),
+    KFreeClassifier(inference="laplace", average=False, k_max=6),
+    KFreeClassifier(structure="boltzmann2", update="conditional", k_max=8),
+    KFreeClassifier(average=False, k_max=8),
+    PKNNClassifier(),
+    PKNNClassifier(4, structure="boltzmann"),
+    StructuredKNNClassifier(),
+    StructuredKNNClassifier(4, structure="boltzmann2"),
+]
+
+
+def name(model):
+    return f"{type(model).__name__}-" + "-".join(map(str, changed(model).values()))
+
+
+def changed(model):
+    default = type(model)().get_params()
+    return {key: value for key, value in model.get_params().items() if value != default[key]}
+
+
+models = pytest.mark.parametrize("model", MODELS, ids=name)
+
+
+def clouds(n=60, n_classes=3, seed=0, distance=1.5):
+    """Overlapping clouds without ties in distance, and new points."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    angle = 2 * np.pi * y / n_classes
+    X = rng.normal(size=(n, 2)) + distance * np.column_stack([np.cos(angle), np.sin(angle)])
+    return X, y, rng.normal(size=(25, 2)) * 1.5
+
+
+X, Y, NEW = clouds()
+
+
+# --- In scikit-learn's company -------------------------------------------------------------------
+
+
+@models
+def test_pipeline_and_cross_validation(model):
+    pipeline = make_pipeline(StandardScaler(), clone(model))
+    scores = cross_val_score(pipeline, X, Y, cv=3, error_score="raise")
+    assert scores.mean() > 0.5
+    direct = clone(model).fit(StandardScaler().fit_transform(X), Y)
+    scaled = StandardScaler().fit(X).transform(NEW)
+    np.testing.assert_array_equal(
+        pipeline.fit(X, Y).predict_proba(NEW), direct.predict_proba(scaled)
+    )
+
+
+@pytest.mark.parametrize("Estimator", [KFreeClassifier, PKNNClassifier, StructuredKNNClassifier])
+def test_grid_search_over_structures(Estimator):
+    search = GridSearchCV(Estimator(), {"structure": STRUCTURES}, cv=3, error_score="raise")
+    search.fit(X, Y)
+    assert search.best_params_["structure"] in STRUCTURES
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_grid_search_with_log_loss_and_jobs():
+    grid = {"prior_scale": [1.0, 10.0], "update": ["joint", "conditional"]}
+    search = GridSearchCV(KFreeClassifier(k_max=10), grid, scoring="neg_log_loss", cv=3, n_jobs=2)
+    assert search.fit(X, Y).best_score_ > np.log(1 / 3)
+
+
+@models
+def test_clone_has_the_parameters_and_nothing_else(model):
+    fitted = clone(model).fit(X, Y)
+    fresh = clone(fitted)
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "classes_")
+
+
+@models
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
+def test_pickle_and_copy(model, algorithm):
+    fitted = clone(model).set_params(algorithm=algorithm).fit(X, Y)
+    expected = fitted.predict_proba(NEW)
+    for twin in (
+        pickle.loads(pickle.dumps(fitted)),
+        copy.copy(fitted),
+        copy.deepcopy(fitted),
+    ):
+        np.testing.assert_array_equal(twin.predict_proba(NEW), expected)
+        np.testing.assert_array_equal(twin.predict(NEW), fitted.predict(NEW))
+
+
+@models
+def test_fit_leaves_its_parameters_and_its_input_alone(model):
+    estimator = clone(model)
+    before, rows, labels = estimator.get_params(), X.copy(), Y.copy()
+    estimator.fit(rows, labels).predict_proba(rows)
+    assert estimator.get_params() == before
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(labels, Y)
+
+
+@models
+def test_fit_twice_is_fit_once(model):
+    once = clone(model).fit(X, Y)
+    other = clouds(40, 2, seed=9)
+    again = clone(model).fit(*other[:2])
+    again.fit(X, Y)
+    np.testing.assert_array_equal(again.predict_proba(NEW), once.predict_proba(NEW))
+    np.testing.assert_array_equal(again.classes_, once.classes_)
+    assert vars(again).keys() == vars(once).keys()
+
+
+def test_names_of_features_are_forgotten_with_a_new_fit():
+    model = KFreeClassifier(k_max=5).fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    assert not hasattr(model.fit(X, Y), "feature_names_in_")
+
+
+def test_after_fit():
+    model = KFreeClassifier().fit(X, Y)
+    assert model.n_features_in_ == 2
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+    assert model.k_posterior_.shape == (model.k_max_,)
+    assert model.k_posterior_.sum() == pytest.approx(1.0, abs=1e-12)
+    assert model.k_optimal_ == model.k_posterior_.argmax() + 1
+    assert isinstance(model.k_optimal_, int)
+    assert model.beta_mean_ > 0 and model.beta_std_ > 0
+    density = model.training_density([1.0, 5.0])
+    assert density.shape == (model.k_max_, 2)
+
+
+# --- Kinds of input ------------------------------------------------------------------------------
+
+
+@models
+def test_frames(model):
+    frame = pd.DataFrame(X, columns=["height", "weight"])
+    new = pd.DataFrame(NEW, columns=["height", "weight"])
+    expected = clone(model).fit(X, Y).predict_proba(NEW)
+    fitted = clone(model).fit(frame, pd.Series(Y))
+    assert fitted.feature_names_in_.tolist() == ["height", "weight"]
+    np.testing.assert_array_equal(fitted.predict_proba(new), expected)
+    in_polars = clone(model).fit(pl.from_pandas(frame), pl.Series(Y))
+    assert in_polars.feature_names_in_.tolist() == ["height", "weight"]
+    np.testing.assert_array_equal(in_polars.predict_proba(pl.from_pandas(new)), expected)
+    np.testing.assert_array_equal(in_polars.predict_proba(new), expected)
+
+
+@models
+def test_names_that_come_or_go_are_warned_of(model):
+    frame = pd.DataFrame(X, columns=["height", "weight"])
+    named, unnamed = clone(model).fit(frame, Y), clone(model).fit(X, Y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.predict(X)
+    with pytest.warns(UserWarning, match="was fitted without feature names"):
+        unnamed.predict(frame)
+
+
+@pytest.mark.parametrize("transform", ["pandas", "polars", "default"])
+def test_set_output_in_a_pipeline(transform):
+    frame = pd.DataFrame(X, columns=["height", "weight"])
+    keep = FunctionTransformer(feature_names_out="one-to-one")
+    pipeline = make_pipeline(StandardScaler(), keep, KFreeClassifier(k_max=8))
+    pipeline.set_output(transform=transform).fit(frame, Y)
+    if transform != "default":
+        assert pipeline[-1].feature_names_in_.tolist() == ["height", "weight"]
+    expected = make_pipeline(StandardScaler(), KFreeClassifier(k_max=8)).fit(X, Y)
+    new = pd.DataFrame(NEW, columns=["height", "weight"])
+    np.testing.assert_array_equal(pipeline.predict_proba(new), expected.predict_proba(NEW))
+
+
+@models
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.array(["ape", "bee", "cat"]),
+        np.array(["ape", "bee", "cat"], dtype=object),
+        np.array([False, True]),
+        np.array([-7, 10, 300]),
+        np.array([1.0, 2.0, 3.0]),
+        np.array([3, 200, 255], dtype=np.uint8),
+    ],
+    ids=["text", "objects", "booleans", "integers", "floats", "bytes"],
+)
+def test_kinds_of_labels(model, kind):
+    number = Y % len(kind)
+    expected = clone(model).fit(X, number)
+    fitted = clone(model).fit(X, kind[number])
+    assert fitted.classes_.dtype == kind.dtype
+    np.testing.assert_array_equal(fitted.classes_, kind)
+    np.testing.assert_array_equal(fitted.predict_proba(NEW), expected.predict_proba(NEW))
+    np.testing.assert_array_equal(fitted.predict(NEW), kind[expected.predict(NEW)])
+    assert fitted.predict(NEW).dtype == kind.dtype
+    np.testing.assert_array_equal(
+        clone(model).fit(X, kind[number].tolist()).predict(NEW), fitted.predict(NEW)
+    )
+
+
+def test_categorical_labels():
+    y = pd.Series(np.array(["ape", "bee", "cat"])[Y], dtype="category")
+    model = KFreeClassifier(k_max=5).fit(X, y)
+    assert model.classes_.tolist() == ["ape", "bee", "cat"]
+    assert set(model.predict(NEW)) <= {"ape", "bee", "cat"}
+
+
+@models
+def test_layouts_of_arrays(model):
+    whole = (X * 64).round() / 64  # exact in float32 too
+    new = (NEW * 64).round() / 64
+    expected = clone(model).fit(whole, Y).predict_proba(new)
+    frozen, frozen_new, frozen_y = whole.copy(), new.copy(), Y.copy()
+    for array in (frozen, frozen_new, frozen_y):
+        array.flags.writeable = False
+    wide, wide_new = np.repeat(whole, 2, axis=1), np.repeat(new, 2, axis=1)
+    for rows, others, labels in [
+        (frozen, frozen_new, frozen_y),
+        (np.asfortranarray(whole), np.asfortranarray(new), Y),
+        (whole.astype(np.float32), new.astype(np.float32), Y.astype(np.int8)),
+        (wide[:, ::2], wide_new[:, ::2], Y),
+        (whole.tolist(), new.tolist(), Y.tolist()),
+        (whole.astype(">f8"), new.astype(">f8"), Y),
+    ]:
+        fitted = clone(model).fit(rows, labels)
+        np.testing.assert_array_equal(fitted.predict_proba(others), expected)
+
+
+@models
+def test_whole_numbers_and_booleans_as_features(model):
+    rows, new = X.round().astype(int), NEW.round().astype(int)
+    expected = clone(model).fit(rows.astype(float), Y).predict_proba(new.astype(float))
+    np.testing.assert_array_equal(clone(model).fit(rows, Y).predict_proba(new), expected)
+    rows, new = X > 0, NEW > 0
+    expected = clone(model).fit(rows.astype(float), Y).predict_proba(new.astype(float))
+    np.testing.assert_array_equal(clone(model).fit(rows, Y).predict_proba(new), expected)
+
+
+def test_precomputed_distances_are_the_same_as_the_metric():
+    D, D_new = (np.abs(A[:, None] - X).sum(axis=2) for A in (X, NEW))
+    for model in MODELS:
+        expected = clone(model).set_params(metric="manhattan").fit(X, Y).predict_proba(NEW)
+        fitted = clone(model).set_params(metric="precomputed").fit(D, Y)
+        np.testing.assert_allclose(fitted.predict_proba(D_new), expected, atol=1e-12)
+
+
+# --- What must not matter ------------------------------------------------------------------------
+
+
+@models
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
+def test_jobs(model, algorithm, monkeypatch):
+    monkeypatch.setattr("kfree.neighbors.search.BLOCK_ROWS", 16)
+    monkeypatch.setattr("kfree.neighbors.search.BLOCK_DISTANCES", 600)
+    monkeypatch.setattr(kfree.classifier, "BLOCK_NUMBERS", 1)
+    found = [
+        clone(model).set_params(n_jobs=n_jobs, algorithm=algorithm).fit(X, Y).predict_proba(NEW)
+        for n_jobs in (1, 2, None, -1)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def records(model, rows):
+    """All numbers of a posterior record."""
+    posterior = model.posterior(rows)
+    numbers = {f.name: getattr(posterior, f.name) for f in fields(posterior) if f.name[0] != "_"}
+    return numbers | {"density": posterior.density([0.5, 4.0])}
+
+
+KFREE = [model for model in MODELS if isinstance(model, KFreeClassifier)]
+kfree_models = pytest.mark.parametrize("model", KFREE, ids=name)
+
+
+@kfree_models
+@pytest.mark.parametrize("sizes", [(1, 1), (4000, 3), (1, 1000)], ids=str)
+def test_blocks(model, sizes, monkeypatch):
+    fitted = clone(model).fit(X, Y)
+    expected, left_out = records(fitted, NEW), records(fitted, None)
+    monkeypatch.setattr(kfree.classifier, "BLOCK_NUMBERS", sizes[0])
+    monkeypatch.setattr(kfree.classifier, "SEARCH_ROWS", sizes[1])
+    for rows, whole in [(NEW, expected), (None, left_out)]:
+        for key, value in records(fitted, rows).items():
+            np.testing.assert_allclose(value, whole[key], rtol=0, atol=1e-12, err_msg=key)
+
+
+def test_blocks_of_the_fixed_one(monkeypatch):
+    fitted = PKNNClassifier(structure="boltzmann").fit(X, Y)
+    expected, left_out = fitted.predict_proba(NEW), fitted.predict_proba(None)
+    monkeypatch.setattr(kfree.baselines, "BLOCK_ROWS", 2)
+    np.testing.assert_allclose(fitted.predict_proba(NEW), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(None), left_out, rtol=0, atol=1e-12)
+
+
+@models
+@pytest.mark.parametrize("grid", [False, True], ids=["continuous", "tied"])
+def test_rows_do_not_see_each_other(model, grid):
+    rows, new = (X.round(), NEW.round()) if grid else (X, NEW)
+    fitted = clone(model).fit(rows, Y)
+    together = fitted.predict_proba(new)
+    alone = np.vstack([fitted.predict_proba(row[None]) for row in new])
+    np.testing.assert_allclose(alone, together, rtol=0, atol=1e-12)
+    backward = fitted.predict_proba(new[::-1])[::-1]
+    np.testing.assert_allclose(backward, together, rtol=0, atol=1e-12)
+    twice = fitted.predict_proba(np.vstack([new, new]))
+    np.testing.assert_allclose(twice, np.vstack([together, together]), rtol=0, atol=1e-12)
+
+
+@models
+def test_names_of_classes_do_not_matter(model):
+    order = np.array([2, 0, 1])  # the new number of each class
+    before = clone(model).fit(X, Y).predict_proba(NEW)
+    after = clone(model).fit(X, order[Y]).predict_proba(NEW)
+    np.testing.assert_allclose(after[:, order], before, rtol=0, atol=1e-9)
+
+
+@models
+def test_order_of_rows_does_not_matter_without_ties(model):
+    order = np.random.default_rng(1).permutation(len(X))
+    before = clone(model).fit(X, Y).predict_proba(NEW)
+    after = clone(model).fit(X[order], Y[order]).predict_proba(NEW)
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
+
+
+@models
+def test_order_of_columns_shift_and_turn_do_not_matter(model):
+    """Only distances count."""
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    before = clone(model).fit(X, Y).predict_proba(NEW)
+    for move in (lambda A: A[:, ::-1], lambda A: A + [5.0, -3.0], lambda A: A @ turn):
+        after = clone(model).fit(move(X), Y).predict_proba(move(NEW))
+        np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
+
+
+@kfree_models
+def test_scale_does_not_matter(model):
+    before = clone(model).fit(X, Y).predict_proba(NEW)
+    for factor in (1e-150, 1e-9, 1024.0, 1e120):
+        after = clone(model).fit(factor * X, Y).predict_proba(factor * NEW)
+        np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
+
+
+def test_random_state_does_not_matter():
+    one, two = (KFreeClassifier(random_state=s).fit(X, Y).predict_proba(NEW) for s in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+# --- Probabilities at the extremes ---------------------------------------------------------------
+
+
+def assert_probabilities(model, rows):
+    for some in (rows, None):
+        p = model.predict_proba(some)
+        assert np.isfinite(p).all() and (p > 0).all() and (p <= 1).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+        assert np.isfinite(model.predict_log_proba(some)).all()
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("inference", ["quadrature", "laplace"])
+@pytest.mark.parametrize("update", ["joint", "conditional"])
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("prior_scale", [10.0, 1e4])
+def test_separated_classes(structure, inference, update, average, prior_scale):
+    rows, labels, _ = clouds(40, 2, distance=1000.0)
+    model = KFreeClassifier(
+        structure=structure, inference=inference, update=update, average=average,
+        prior_scale=prior_scale, k_max=8,
+    ).fit(rows, labels)  # fmt: skip
+    assert_probabilities(model, np.vstack([rows[:3], [[0.0, 0.0]], [[1e6, 1e6]]]))
+    assert (model.predict(rows) == labels).all()
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("inference", ["quadrature", "laplace"])
+def test_two_hundred_classes(structure, inference):
+    rng = np.random.default_rng(3)
+    labels = np.arange(600) % 200
+    rows = np.column_stack([labels // 15, labels % 15]) + 0.1 * rng.normal(size=(600, 2))
+    model = KFreeClassifier(structure=structure, inference=inference, k_max=5).fit(rows, labels)
+    p = model.predict_proba(rows[:20])
+    assert p.shape == (20, 200) and (p > 0).all() and np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert (model.predict(rows[:20]) == labels[:20]).mean() > 0.9
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("beta", [1e-9, 3.0, 1e4, 1e8])
+def test_a_given_strength(structure, beta):
+    for rows, labels, new in (clouds(), clouds(40, 2, distance=1000.0)):
+        model = PKNNClassifier(structure=structure, beta=beta).fit(rows, labels)
+        assert model.beta_ == beta
+        assert_probabilities(model, new)
+    if beta == 1e-9:
+        np.testing.assert_allclose(model.predict_proba(new), 0.5, atol=1e-6)
+
+
+def test_all_rows_equal():
+    for model in MODELS:
+        fitted = clone(model).fit(np.ones((20, 2)), np.arange(20) % 3)
+        p = fitted.predict_proba([[1.0, 1.0], [9.0, 9.0]])
+        assert np.isfinite(p).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+
+
+# --- k_max ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("n", [30, 250])
+def test_auto_is_a_k_max_large_enough(structure, n):
+    """Two classes, each a mixture of two overlapping clouds, as in Ripley's synthetic data."""
+    rng = np.random.default_rng(4)
+    center = np.array([[-0.7, 0.3], [0.3, 0.3], [-0.3, 0.7], [0.4, 0.7]])
+    which = rng.integers(0, 4, n)
+    rows, labels = center[which] + 0.17 * rng.normal(size=(n, 2)), which // 2
+    new = rng.uniform(-1, 1, size=(40, 2))
+    auto = KFreeClassifier(structure=structure).fit(rows, labels)
+    larger = min(n - 1, 2 * auto.k_max_)
+    given = KFreeClassifier(structure=structure, k_max=larger).fit(rows, labels)
+    np.testing.assert_allclose(
+        auto.predict_proba(new), given.predict_proba(new), rtol=0, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        auto.k_posterior_, given.k_posterior_[: auto.k_max_], rtol=0, atol=1e-5
+    )
+    assert given.k_posterior_[auto.k_max_ :].sum() < 1e-5
+
+
+def test_auto_on_labels_without_any_order():
+    rng = np.random.default_rng(5)
+    model = KFreeClassifier().fit(rng.normal(size=(50, 2)), rng.integers(0, 2, 50))
+    assert 1 <= model.k_max_ <= 49
+
+
+# --- The record, leave-one-out, scores -----------------------------------------------------------
+
+
+@kfree_models
+def test_posterior_record(model):
+    fitted = clone(model).fit(X, Y)
+    posterior = fitted.posterior(NEW)
+    assert isinstance(posterior, Posterior)
+    n_k = fitted.k_max_
+    np.testing.assert_array_equal(posterior.k, np.arange(1, n_k + 1))
+    assert posterior.k_probabilities.shape == (25, n_k)
+    np.testing.assert_allclose(posterior.k_probabilities.sum(axis=1), 1.0, atol=1e-12)
+    p = posterior.class_probabilities
+    np.testing.assert_array_equal(p, fitted.predict_proba(NEW))
+    within, between = posterior.class_variance_within, posterior.class_variance_between
+    assert (within >= 0).all() and (between >= 0).all()
+    np.testing.assert_allclose(within + between, p * (1 - p), rtol=0, atol=1e-12)
+    assert between.max() < 1e-12 if not model.average else between.max() > 1e-8
+    assert posterior.beta_mean.shape == posterior.beta_std.shape == (25,)
+    assert posterior.density([1.0, 2.0]).shape == (25, n_k, 2)
+    with pytest.raises(FrozenInstanceError):
+        posterior.k = np.arange(3)
+
+
+def test_mean_and_variance_of_the_label():
+    posterior = KFreeClassifier(k_max=5).fit(X, Y).posterior(NEW)
+    for i, p in enumerate(posterior.class_probabilities):
+        mean = 1 * p[0] + 2 * p[1] + 3 * p[2]
+        assert posterior.label_mean[i] == pytest.approx(mean, abs=1e-14)
+        variance = 1 * p[0] + 4 * p[1] + 9 * p[2] - mean**2
+        assert posterior.label_variance[i] == pytest.approx(variance, abs=1e-13)
+
+
+@pytest.mark.parametrize("Estimator", [KFreeClassifier, PKNNClassifier])
+def test_leave_one_out_score(Estimator):
+    model = Estimator().fit(X, Y)
+    p = model.predict_proba(None)
+    assert p.shape == (60, 3)
+    np.testing.assert_array_equal(model.predict(None), p.argmax(axis=1))
+    assert model.score(None, Y) == (p.argmax(axis=1) == Y).mean()
+    assert model.score(X, Y) == (model.predict(X) == Y).mean()
+    np.testing.assert_array_equal(model.predict_log_proba(None), np.log(p))
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_leave_one_out_never_sees_the_label(structure):
+    other = Y.copy()
+    other[7] = (Y[7] + 1) % 3
+    one, two = (
+        KFreeClassifier(structure=structure, k_max=9).fit(X, y).predict_proba(None)[7]
+        for y in (Y, other)
+    )
+    np.testing.assert_allclose(one, two, rtol=0, atol=1e-7)
+
+
+@models
+def test_log_probabilities(model):
+    if hasattr(model, "predict_log_proba"):
+        fitted = clone(model).fit(X, Y)
+        np.testing.assert_array_equal(
+            fitted.predict_log_proba(NEW), np.log(fitted.predict_proba(NEW))
+        )
+
+
+@models
+def test_the_label_is_the_most_probable_one(model):
+    fitted = clone(model).fit(X, np.array(["ape", "bee", "cat"])[Y])
+    expected = fitted.classes_[fitted.predict_proba(NEW).argmax(axis=1)]
+    np.testing.assert_array_equal(fitted.predict(NEW), expected)
+
+
+# --- Five points by hand -------------------------------------------------------------------------
+#
+#   index     0    1    2         3         4 (new)
+#   place     0    1    2         4         6
+#   label     0    0    1         1         c
+#
+# Neighbors of the five points (tests/test_naive.py derives them with their ties), K = 1 and K = 2:
+#
+#   asymmetric   0: 1        1: 0        2: 1         3: 2        4: 3
+#                0: 1 2      1: 0 2      2: 1 0       3: 2 4      4: 3 2
+#   boltzmann    0: 1 1      1: 0 0 2    2: 1 3       3: 2 4      4: 3
+#                0: 1 2 1 2  1: 0 2 0 2  2: 1 0 0 1 3 4           3: 2 4 4    4: 3 2 3
+#   boltzmann2   0: 1        1: 0 2      2: 1 3       3: 2 4      4: 3
+#                0: 1 2      1: 0 2      2: 0 1 3 4   3: 2 4      4: 2 3
+#
+# A term is -log(1 + exp(-beta m)) with m the share of the own class less that of the other one. The
+# points 0 and 1 do not see the new one, so they cancel; left are those whose m depends on c:
+#
+#                      c = 0                         c = 1
+#   asymmetric  K=1    4: -1                         4: 1
+#               K=2    3: 0      4: -1               3: 1      4: 1
+#   boltzmann   K=1    3: 0      4: -1               3: 2      4: 1
+#               K=2    2: -2  3: -1/2  4: -3/2       2: -1  3: 3/2  4: 3/2
+#   boltzmann2  K=1    3: 0      4: -1               3: 1      4: 1
+#               K=2    2: -1/2  3: 0   4: -1         2: 0   3: 1    4: 1
+
+MARGINS = {
+    ("asymmetric", 1): ([-1], [1]),
+    ("asymmetric", 2): ([0, -1], [1, 1]),
+    ("boltzmann", 1): ([0, -1], [2, 1]),
+    ("boltzmann", 2): ([-2, -0.5, -1.5], [-1, 1.5, 1.5]),
+    ("boltzmann2", 1): ([0, -1], [1, 1]),
+    ("boltzmann2", 2): ([-0.5, 0, -1], [0, 1, 1]),
+}
+PLACES, LABELS = [[0.0], [1.0], [2.0], [4.0]], [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("structure", "k"), list(MARGINS))
+@pytest.mark.parametrize("beta", [0.1, 1.0, 7.0])
+def test_five_points_by_hand(structure, k, beta):
+    weight = [np.prod([1 / (1 + np.exp(-beta * m)) for m in ms]) for ms in MARGINS[structure, k]]
+    model = PKNNClassifier(k, structure=structure, beta=beta).fit(PLACES, LABELS)
+    expected = np.array(weight) / sum(weight)
+    np.testing.assert_allclose(model.predict_proba([[6.0]])[0], expected, rtol=1e-12)
+
+
+def test_five_points_in_numbers():
+    """beta = log 3, so that exp(beta) = 3: fractions that can be checked on paper.
+
+    asymmetric, K = 1: p(1) = (3/4) / (1/4 + 3/4) = 3/4.
+    asymmetric, K = 2: c = 0: 1/2 * 1/4 = 1/8; c = 1: 3/4 * 3/4 = 9/16; p(1) = 9/11.
+    boltzmann, K = 1: c = 0: 1/2 * 1/4 = 1/8; c = 1: 9/10 * 3/4 = 27/40; p(1) = 27/32.
+    boltzmann2, K = 1: as asymmetric, K = 2.
+    """
+    for structure, k, expected in [
+        ("asymmetric", 1, 3 / 4),
+        ("asymmetric", 2, 9 / 11),
+        ("boltzmann", 1, 27 / 32),
+        ("boltzmann2", 1, 9 / 11),
+    ]:
+        model = PKNNClassifier(k, structure=structure, beta=np.log(3.0)).fit(PLACES, LABELS)
+        assert model.predict_proba([[6.0]])[0, 1] == pytest.approx(expected, abs=1e-14)
+
+
+def test_five_points_vote():
+    """boltzmann, K = 2: 3 2 3 vote for the new point, all of class 1."""
+    model = StructuredKNNClassifier(2, structure="boltzmann").fit(PLACES, LABELS)
+    np.testing.assert_array_equal(model.predict_proba([[6.0]]), [[0.0, 1.0]])
+    # At 1.5, K = 2: neighbors 1 and 2, one of each class at the same distance; the lower index.
+    tied = StructuredKNNClassifier(2).fit(PLACES, LABELS)
+    assert tied.predict([[1.5]])[0] == 0
+    np.testing.assert_allclose(tied.predict_proba([[1.5]]), [[0.5, 0.5]], atol=1e-9)
+    renamed = StructuredKNNClassifier(2).fit(PLACES, [1, 1, 0, 0])
+    assert renamed.predict([[1.5]])[0] == 1

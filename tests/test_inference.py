@@ -1,0 +1,236 @@
+"""Modes, Gauss rules, the prior and the terms of the likelihood, each against a second way."""
+
+import numpy as np
+import pytest
+from scipy.stats import gamma
+
+from kfree.inference.mode import maximize
+from kfree.inference.prior import GammaPrior
+from kfree.inference.quadrature import gauss_rule
+from kfree.likelihood.terms import Counts, log_terms
+
+# --- Modes ---------------------------------------------------------------------------------------
+
+# Starts far below and far above every mode of the tests below.
+STARTS = [1e-12, 1e-3, 1.0, 50.0, 1e6]
+
+
+def log_gamma(shape, scale):
+    """Mode (shape - 1) * scale."""
+    return lambda b: (
+        (shape - 1) * np.log(b) - b / scale,
+        (shape - 1) / b - 1 / scale,
+        -(shape - 1) / b**2,
+    )
+
+
+def log_cauchy(center):
+    """Convex away from its mode, where Newton's step goes the wrong way."""
+
+    def function(b):
+        away = b - center
+        square = 1 + away**2
+        return -np.log(square), -2 * away / square, (2 * away**2 - 2) / square**2
+
+    return function
+
+
+def quartic(center):
+    """No curvature at its mode."""
+    return lambda b: (-((b - center) ** 4), -4 * (b - center) ** 3, -12 * (b - center) ** 2)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_modes_of_gamma_densities(start):
+    shape = np.array([1.0001, 1.5, 2.0, 30.0])
+    scale = np.array([10.0, 1e-3, 10.0, 200.0])
+    mode = maximize(log_gamma(shape, scale), np.full(4, start))
+    np.testing.assert_allclose(mode, (shape - 1) * scale, rtol=1e-10)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_modes_where_the_function_is_convex(start):
+    center = np.array([0.5, 5.0, 300.0])
+    np.testing.assert_allclose(maximize(log_cauchy(center), np.full(3, start)), center, rtol=1e-9)
+
+
+@pytest.mark.parametrize("start", STARTS[1:])
+def test_modes_without_curvature(start):
+    """Newton converges only by thirds there."""
+    center = np.array([0.3, 4.0])
+    np.testing.assert_allclose(maximize(quartic(center), np.full(2, start)), center, rtol=1e-6)
+
+
+def test_a_start_at_the_mode_stays_there():
+    np.testing.assert_array_equal(maximize(log_gamma(2.0, 10.0), np.array([10.0])), [10.0])
+
+
+def test_each_mode_is_found_whatever_the_others_do():
+    shape, scale = np.array([2.0, 2.0, 40.0]), np.array([1e-4, 10.0, 1e3])
+    together = maximize(log_gamma(shape, scale), np.array([1e5, 10.0, 1e-5]))
+    np.testing.assert_allclose(together, (shape - 1) * scale, rtol=1e-10)
+
+
+def test_start_is_not_changed():
+    start = np.array([3.0, 4.0])
+    maximize(log_gamma(2.0, 10.0), start)
+    np.testing.assert_array_equal(start, [3.0, 4.0])
+
+
+# --- Gauss rules ---------------------------------------------------------------------------------
+
+
+def discrete_measures(n_points, seed=0):
+    rng = np.random.default_rng(seed)
+    node = np.sort(rng.normal(size=(3, n_points)) * [[1.0], [0.01], [5.0]] + [[0.0], [3.0], [-2.0]])
+    weight = rng.random((3, n_points)) ** 3
+    return node, weight / weight.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_nodes", [1, 2, 3, 5, 8])
+def test_gauss_rule_is_exact_for_polynomials(n_nodes):
+    node, weight = discrete_measures(40)
+    found, found_weight = gauss_rule(node, weight, n_nodes)
+    assert found.shape == found_weight.shape == (3, n_nodes)
+    assert (found_weight > 0).all()
+    # Standardised: monomials of the raw nodes would only test rounding.
+    center = (node * weight).sum(axis=1, keepdims=True)
+    spread = np.sqrt((weight * (node - center) ** 2).sum(axis=1, keepdims=True))
+    for degree in range(2 * n_nodes):
+        exact = (weight * ((node - center) / spread) ** degree).sum(axis=1)
+        size = (weight * np.abs((node - center) / spread) ** degree).sum(axis=1)
+        actual = (found_weight * ((found - center) / spread) ** degree).sum(axis=1)
+        assert (np.abs(actual - exact) <= 1e-11 * size).all()
+
+
+@pytest.mark.parametrize("n_nodes", [1, 3])
+def test_gauss_rule_is_not_exact_beyond(n_nodes):
+    """A control: degree 2n is more than n nodes can do."""
+    node, weight = discrete_measures(40)
+    found, found_weight = gauss_rule(node, weight, n_nodes)
+    center = (node * weight).sum(axis=1, keepdims=True)
+    exact = (weight * (node - center) ** (2 * n_nodes)).sum(axis=1)
+    actual = (found_weight * (found - center) ** (2 * n_nodes)).sum(axis=1)
+    assert (np.abs(actual / exact - 1) > 1e-3).all()
+
+
+def test_gauss_rule_of_a_fine_grid_is_gauss_hermite():
+    node = np.linspace(-12.0, 12.0, 2001)[None]
+    weight = np.exp(-(node**2))
+    found, found_weight = gauss_rule(node, weight / weight.sum(), 12)
+    expected, expected_weight = np.polynomial.hermite.hermgauss(12)
+    np.testing.assert_allclose(found[0], expected, atol=1e-10)
+    np.testing.assert_allclose(found_weight[0], expected_weight / np.sqrt(np.pi), atol=1e-12)
+
+
+def test_gauss_rule_with_weights_that_vanish():
+    """Grids end where the density is negligible: such nodes must do no harm."""
+    node = np.linspace(-60.0, 60.0, 801)[None]
+    weight = np.exp(-(node**2))
+    found, found_weight = gauss_rule(node, weight / weight.sum(), 16)
+    expected, _ = np.polynomial.hermite.hermgauss(16)
+    np.testing.assert_allclose(found[0], expected, atol=1e-9)
+    assert found_weight.sum() == pytest.approx(1.0, abs=1e-13)
+
+
+# --- Prior ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "scale"), [(2.0, 10.0), (0.5, 3.0), (30.0, 1e-3), (1.0, 1e4)])
+def test_prior_is_gamma_with_shape_and_scale(shape, scale):
+    beta = np.geomspace(1e-6, 1e5, 50)
+    prior = GammaPrior(shape, scale)
+    expected = gamma(shape, scale=scale).logpdf(beta)
+    np.testing.assert_allclose(prior.log_density(beta), expected, rtol=1e-12, atol=1e-12)
+    value, slope, curvature = prior.derivatives(beta)
+    np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+    step = 1e-4 * beta
+    above, below = prior.log_density(beta + step), prior.log_density(beta - step)
+    rounding = 1e-15 * np.abs(value) + 1e-15
+    assert (np.abs(slope - (above - below) / (2 * step)) < 1e-6 / beta + rounding / step).all()
+    second = (above - 2 * value + below) / step**2
+    assert (np.abs(curvature - second) < 1e-6 / beta**2 + 10 * rounding / step**2).all()
+
+
+def test_prior_of_log_beta_has_the_jacobian():
+    """p(u) = p(beta) beta for u = log(beta): one more power of beta, in all derivatives."""
+    beta, prior = np.array([0.1, 3.0, 70.0]), GammaPrior(2.0, 10.0)
+    plain, tilted = prior.derivatives(beta), prior.derivatives(beta, log_scale=True)
+    for p, t, extra in zip(plain, tilted, (np.log(beta), 1 / beta, -1 / beta**2), strict=True):
+        np.testing.assert_allclose(t, p + extra, rtol=1e-13)
+
+
+def test_control_rate_instead_of_scale():
+    beta = np.array([0.1, 3.0, 70.0])
+    rate = gamma(2.0, scale=1 / 10.0).logpdf(beta)
+    assert (np.abs(GammaPrior(2.0, 10.0).log_density(beta) - rate) > 0.1).all()
+
+
+# --- Terms ---------------------------------------------------------------------------------------
+
+
+def some_counts():
+    """Points with 0 to 4 listed classes; own class listed, absent, first and last."""
+    lists = [[3, 1], [], [5], [0, 2, 2, 1], [4, 4], [1, 7, 0]]
+    return lists, Counts(
+        indptr=np.concatenate([[0], np.cumsum([len(m) for m in lists])]),
+        value=np.array([m for one in lists for m in one]),
+        n_absent=np.array([0, 3, 1, 2, 0, 197]),
+        own=np.array([1, 0, 5, 2, 4, 7]),
+        divisor=np.array([4.0, 2.0, 5.0, 3.0, 8.0, 7.0]),
+    )
+
+
+def test_terms_written_out():
+    lists, counts = some_counts()
+    beta = np.array([[1e-3, 0.7, 5.0, 40.0]])
+    found = log_terms(counts, beta)
+    assert found.slope is None and found.curvature is None
+    for i, m in enumerate(lists):
+        every = np.array([*m, *[0] * counts.n_absent[i]])
+        b = beta[0] / counts.divisor[i]
+        expected = b * counts.own[i] - np.log(np.exp(np.multiply.outer(b, every)).sum(axis=1))
+        np.testing.assert_allclose(found.value[i], expected, rtol=1e-13, atol=1e-14)
+
+
+def test_derivatives_of_terms():
+    _, counts = some_counts()
+    beta, h = np.array([[0.05, 0.7, 5.0, 20.0]]), 1e-3
+    value, above, below = (log_terms(counts, b, True) for b in (beta, beta + h, beta - h))
+    np.testing.assert_allclose(value.value, log_terms(counts, beta).value, rtol=1e-14)
+    np.testing.assert_allclose(value.slope, (above.value - below.value) / (2 * h), atol=1e-7)
+    np.testing.assert_allclose(value.curvature, (above.slope - below.slope) / (2 * h), atol=1e-7)
+    assert (value.curvature <= 1e-16).all()  # concave in beta
+
+
+def test_each_point_may_have_its_own_beta():
+    _, counts = some_counts()
+    beta = np.arange(1.0, 13.0).reshape(6, 2)
+    found = log_terms(counts, beta, derivatives=True)
+    for i in range(6):
+        shared = log_terms(counts, beta[[i]], derivatives=True)
+        for name in ("value", "slope", "curvature"):
+            np.testing.assert_allclose(
+                getattr(found, name)[i], getattr(shared, name)[i], rtol=1e-14
+            )
+
+
+@pytest.mark.parametrize("beta", [1e6, 1e12])
+def test_terms_at_a_large_beta(beta):
+    """Nothing overflows: a term is its margin to the largest count, shared if several have it."""
+    _, counts = some_counts()
+    found = log_terms(counts, np.array([[beta]]), derivatives=True)
+    margin = np.array([-2.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / counts.divisor
+    shared = np.array([1, 3, 1, 2, 2, 1])
+    np.testing.assert_allclose(found.value[:, 0], beta * margin - np.log(shared), rtol=1e-12)
+    np.testing.assert_allclose(found.slope[:, 0], margin, atol=1e-12)
+    np.testing.assert_allclose(found.curvature[:, 0], 0.0, atol=1e-12)
+
+
+def test_terms_near_zero_beta():
+    lists, counts = some_counts()
+    found = log_terms(counts, np.array([[1e-300]]), derivatives=True)
+    n_classes = counts.n_absent + [len(m) for m in lists]
+    np.testing.assert_allclose(found.value[:, 0], -np.log(n_classes), rtol=1e-14)
+    mean = np.array([sum(m) for m in lists]) / n_classes
+    np.testing.assert_allclose(found.slope[:, 0], (counts.own - mean) / counts.divisor, rtol=1e-13)
