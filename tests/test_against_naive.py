@@ -260,9 +260,7 @@ def training_models(case, structure):
 def test_training_posterior(case, structure, inference):
     model = fit(case, structure=structure, inference=inference)
     expected = INTEGRATORS[inference](training_models(case, structure), True, 2.0, 10.0)
-    np.testing.assert_allclose(
-        model.k_posterior_, expected.k_probabilities, rtol=0, atol=TOLERANCE
-    )
+    np.testing.assert_allclose(model.k_posterior_, expected.k_probabilities, rtol=0, atol=TOLERANCE)
     assert model.k_optimal_ == expected.k[expected.k_probabilities.argmax()]
     assert model.beta_mean_ == pytest.approx(expected.beta_mean, rel=TOLERANCE)
     assert model.beta_std_ == pytest.approx(expected.beta_std, rel=TOLERANCE)

@@ -39,12 +39,12 @@ def test_scikit_learn_conventions(estimator, check):
 
 # Every combination of options that changes how numbers are made, at little cost.
 MODELS = [
-    KFreeClassifier(),
-    KFreeClassifier(structure="boltzmann", k_max=8),
-    KFreeClassifier(structure="boltzmann2", inference="laplace", k_max=6),
-    KFreeClassifier(inference="laplace", average=False, k_max=6),
-    KFreeClassifier(structure="boltzmann2", update="conditional", k_max=8),
-    KFreeClassifier(average=False, k_max=8),
+    KFreeClassifier(k_max=6),
+    KFreeClassifier(structure="boltzmann", k_max=4),
+    KFreeClassifier(structure="boltzmann2", inference="laplace", k_max=3),
+    KFreeClassifier(inference="laplace", average=False, k_max=3),
+    KFreeClassifier(structure="boltzmann2", update="conditional", k_max=4),
+    KFreeClassifier(average=False, k_max=4),
     PKNNClassifier(),
     PKNNClassifier(4, structure="boltzmann"),
     StructuredKNNClassifier(),
@@ -93,7 +93,7 @@ def test_pipeline_and_cross_validation(model):
 
 @pytest.mark.parametrize("Estimator", [KFreeClassifier, PKNNClassifier, StructuredKNNClassifier])
 def test_grid_search_over_structures(Estimator):
-    search = GridSearchCV(Estimator(), {"structure": STRUCTURES}, cv=3, error_score="raise")
+    search = GridSearchCV(Estimator(), {"structure": STRUCTURES}, cv=2, error_score="raise")
     search.fit(X, Y)
     assert search.best_params_["structure"] in STRUCTURES
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -101,7 +101,7 @@ def test_grid_search_over_structures(Estimator):
 
 def test_grid_search_with_log_loss_and_jobs():
     grid = {"prior_scale": [1.0, 10.0], "update": ["joint", "conditional"]}
-    search = GridSearchCV(KFreeClassifier(k_max=10), grid, scoring="neg_log_loss", cv=3, n_jobs=2)
+    search = GridSearchCV(KFreeClassifier(k_max=4), grid, scoring="neg_log_loss", cv=3, n_jobs=2)
     assert search.fit(X, Y).best_score_ > np.log(1 / 3)
 
 
@@ -290,7 +290,7 @@ def test_jobs(model, algorithm, monkeypatch):
     monkeypatch.setattr(kfree.classifier, "BLOCK_NUMBERS", 1)
     found = [
         clone(model).set_params(n_jobs=n_jobs, algorithm=algorithm).fit(X, Y).predict_proba(NEW)
-        for n_jobs in (1, 2, None, -1)
+        for n_jobs in (1, 2, None)
     ]
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
@@ -308,7 +308,7 @@ kfree_models = pytest.mark.parametrize("model", KFREE, ids=name)
 
 
 @kfree_models
-@pytest.mark.parametrize("sizes", [(1, 1), (4000, 3), (1, 1000)], ids=str)
+@pytest.mark.parametrize("sizes", [(1, 1), (4000, 3)], ids=str)
 def test_blocks(model, sizes, monkeypatch):
     fitted = clone(model).fit(X, Y)
     expected, left_out = records(fitted, NEW), records(fitted, None)
@@ -316,7 +316,10 @@ def test_blocks(model, sizes, monkeypatch):
     monkeypatch.setattr(kfree.classifier, "SEARCH_ROWS", sizes[1])
     for rows, whole in [(NEW, expected), (None, left_out)]:
         for key, value in records(fitted, rows).items():
-            np.testing.assert_allclose(value, whole[key], rtol=0, atol=1e-12, err_msg=key)
+            # Newton's search of a mode ends where a step is 1e-12 of beta; a conditional hardly
+            # moves with beta, beta itself does.
+            rtol = 1e-11 if key in ("beta_mean", "beta_std", "density") else 0.0
+            np.testing.assert_allclose(value, whole[key], rtol=rtol, atol=1e-12, err_msg=key)
 
 
 def test_blocks_of_the_fixed_one(monkeypatch):
@@ -453,9 +456,7 @@ def test_auto_is_a_k_max_large_enough(structure, n):
     auto = KFreeClassifier(structure=structure).fit(rows, labels)
     larger = min(n - 1, 2 * auto.k_max_)
     given = KFreeClassifier(structure=structure, k_max=larger).fit(rows, labels)
-    np.testing.assert_allclose(
-        auto.predict_proba(new), given.predict_proba(new), rtol=0, atol=1e-5
-    )
+    np.testing.assert_allclose(auto.predict_proba(new), given.predict_proba(new), rtol=0, atol=1e-5)
     np.testing.assert_allclose(
         auto.k_posterior_, given.k_posterior_[: auto.k_max_], rtol=0, atol=1e-5
     )
@@ -503,7 +504,7 @@ def test_mean_and_variance_of_the_label():
 
 @pytest.mark.parametrize("Estimator", [KFreeClassifier, PKNNClassifier])
 def test_leave_one_out_score(Estimator):
-    model = Estimator().fit(X, Y)
+    model = Estimator(**({"k_max": 6} if Estimator is KFreeClassifier else {})).fit(X, Y)
     p = model.predict_proba(None)
     assert p.shape == (60, 3)
     np.testing.assert_array_equal(model.predict(None), p.argmax(axis=1))

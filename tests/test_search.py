@@ -479,9 +479,7 @@ def test_one_new_point_at_a_time(algorithm):
             alone = search.arrivals(points(new[[i]]), 10, table, None)
             mine = together.reverse_row == i
             np.testing.assert_array_equal(alone.forward[0], together.forward[i])
-            np.testing.assert_array_equal(
-                alone.forward_distances[0], together.forward_distances[i]
-            )
+            np.testing.assert_array_equal(alone.forward_distances[0], together.forward_distances[i])
             np.testing.assert_array_equal(alone.reverse_point, together.reverse_point[mine])
             np.testing.assert_array_equal(alone.reverse_rank, together.reverse_rank[mine])
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree import averaging, validation
+from kfree import averaging, sampling, validation
+from kfree.averaging import Average
 from kfree.inference.laplace import GRID
+from kfree.inference.metropolis import Draws, Settings, disagreement
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.neighbors.metric import make_space
 from kfree.neighbors.search import make_search, run
 from kfree.posterior import Posterior
+from kfree.progress import progress
 from kfree.training import train
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
@@ -49,8 +56,9 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     k_max : int or "auto", default="auto"
         The largest number of neighbors considered. "auto" doubles it from 32 on until the posterior
         of K has died out, up to 512.
-    inference : {"quadrature", "laplace"}, default="quadrature"
-        "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1.
+    inference : {"quadrature", "laplace", "metropolis"}, default="quadrature"
+        "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1;
+        "metropolis" is its sampler, which walks for every row anew.
     average : bool, default=True
         Average over K and beta, or take the most probable K and its beta ("KOREA optimal").
     update : {"joint", "conditional"}, default="joint"
@@ -71,7 +79,13 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     n_jobs : int, default=None
         Threads; None is one unless a joblib context says otherwise. It never changes the result.
     random_state : int, RandomState instance or None, default=None
-        Not used by the deterministic kinds of inference.
+        Where the sampler's random numbers come from; the other kinds of inference need none.
+    n_draws, n_burn_in, n_chains : int, default=10_000, 1_000 and 2
+        Draws that each chain of the sampler keeps, draws that it makes before, and chains per row.
+    proposal_variance : float, default=0.1
+        Variance of the sampler's steps in beta.
+    verbose : int, default=0
+        Whether the sampler shows its progress.
 
     Attributes
     ----------
@@ -116,6 +130,11 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         algorithm: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
+        n_draws: int = 10_000,
+        n_burn_in: int = 1_000,
+        n_chains: int = 2,
+        proposal_variance: float = 0.1,
+        verbose: int = 0,
     ) -> None:
         self.structure = structure
         self.k_max = k_max
@@ -130,6 +149,11 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         self.algorithm = algorithm
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.n_draws = n_draws
+        self.n_burn_in = n_burn_in
+        self.n_chains = n_chains
+        self.proposal_variance = proposal_variance
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> KFreeClassifier:
         """Find the neighbors and the posterior of K and beta.
@@ -155,12 +179,24 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
         model = train(search, labels, len(classes), self.structure, k_max, prior, self.n_jobs)
 
+        draws = None
+        if self.inference == "metropolis":
+            seed, bar = self._seed(), progress(self.verbose, "fit")
+            draws = sampling.draw_training(model, self._settings(), seed, bar)
+            self._judge(draws)
+
         validation.remember_features(self, X)
         self.classes_ = classes
         self.k_max_ = model.n_k
         self._space = space
         self._model = model
-        if self.inference == "laplace":
+        self._draws = draws
+        if draws is not None:
+            self.k_posterior_ = (
+                np.bincount(draws.k.ravel(), minlength=model.n_k + 1)[1:] / draws.k.size
+            )
+            self.beta_mean_, self.beta_std_ = float(draws.beta.mean()), float(draws.beta.std())
+        elif self.inference == "laplace":
             gauss = model.gaussians()
             self.k_posterior_ = gauss.k_probabilities[0]
             self.beta_mean_, self.beta_std_ = float(gauss.beta_mean[0]), float(gauss.beta_std[0])
@@ -225,8 +261,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         blocks = self._blocks(X)
-        average = AVERAGES[self.inference, bool(self.average)]
-        parts = run(partial(average, self._model), blocks, self.n_jobs)
+        parts, density = self._known(blocks)
         mean = np.concatenate([part.class_probabilities for part in parts])
         square = np.concatenate([part.class_squares for part in parts])
         return Posterior(
@@ -237,8 +272,28 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             beta_std=np.concatenate([part.beta_std for part in parts]),
             class_variance_within=np.maximum(mean - square, 0.0),
             class_variance_between=np.maximum(square - mean * mean, 0.0),
-            _density=partial(_density, self._model, blocks, self.inference, self.n_jobs),
+            _density=partial(_on_grid, density),
         )
+
+    def sample(self, X: Any) -> Draws:
+        """Draws from p(K, beta, z' | Y) of each row; of each training row, left out, if X is None.
+
+        Available with inference="metropolis" and update="joint". With update="conditional" the
+        draws are of (K, beta) given the training labels, and there is one row of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None
+
+        Returns
+        -------
+        Draws
+        """
+        check_is_fitted(self)
+        validation.check_sampler(self)
+        if self._draws is not None and self.update == "conditional":
+            return self._draws
+        return self._draw(self._blocks(X))
 
     def training_density(self, beta: Any) -> np.ndarray:
         """The density p(K, beta | training labels) on a grid of beta.
@@ -256,11 +311,65 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         beta = validation.check_beta(beta)
         if self.inference == "laplace":
             return np.exp(self._model.gaussians().log_density(beta[None])[0])
+        if self._draws is not None:
+            return sampling.density_of_draws(self._draws, self.k_max_, beta)[0]
         return self._model.density(beta)
 
-    def _averages(self, X: Any) -> list[averaging.Average]:
-        average = AVERAGES[self.inference, bool(self.average)]
-        return run(partial(average, self._model), self._blocks(X), self.n_jobs)
+    def _averages(self, X: Any) -> list[Average]:
+        return self._known(self._blocks(X))[0]
+
+    def _known(self, blocks: list[OpenLabels]) -> tuple[list[Average], Callable]:
+        """What is known of each block of rows, and a function of beta that gives the density."""
+        model, average = self._model, bool(self.average)
+        if self.inference == "metropolis":
+            if self.update == "conditional":
+                assert self._draws is not None
+                draws, n_rows = self._draws, sum(block.n_rows for block in blocks)
+                work = partial(
+                    sampling.average_of_training_draws, model, draws=draws, average=average
+                )
+                one = partial(sampling.density_of_draws, draws, model.n_k)
+                return run(work, blocks, self.n_jobs), lambda beta: np.repeat(one(beta), n_rows, 0)
+            draws = self._draw(blocks)
+            first = np.cumsum([0, *(block.n_rows for block in blocks)])
+            parts = [
+                sampling.average_of_draws(model, block, draws.take(slice(a, b)), average)
+                for block, a, b in zip(blocks, first[:-1], first[1:], strict=True)
+            ]
+            return parts, partial(sampling.density_of_draws, draws, model.n_k)
+        parts = run(partial(AVERAGES[self.inference, average], model), blocks, self.n_jobs)
+        return parts, partial(_density, model, blocks, self.inference, self.n_jobs)
+
+    def _draw(self, blocks: list[OpenLabels]) -> Draws:
+        """Draws for all blocks; a row's draws depend on its place among the rows and the seed."""
+        seed, settings = self._seed(), self._settings()
+        first = np.cumsum([0, *(block.n_rows for block in blocks)])
+        bar = progress(self.verbose, "sample")
+        done = [0.0] * len(blocks)
+
+        def work(i: int) -> Draws:
+            def tell(share: float) -> None:
+                done[i] = share
+                if bar is not None:
+                    bar(sum(done) / len(blocks))
+
+            generators = sampling.streams(seed, np.arange(first[i], first[i + 1]))
+            return sampling.draw_rows(self._model, blocks[i], settings, generators, tell)
+
+        draws = Draws.together(run(work, range(len(blocks)), self.n_jobs))
+        self._judge(draws)
+        return draws
+
+    def _judge(self, draws: Draws) -> None:
+        sentence = disagreement(draws)
+        if sentence is not None:
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+
+    def _settings(self) -> Settings:
+        return Settings(self.n_draws, self.n_burn_in, self.n_chains, float(self.proposal_variance))
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _blocks(self, X: Any) -> list[OpenLabels]:
         """The rows in blocks of bounded memory, each ready to be averaged."""
@@ -270,7 +379,11 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         rule = model.rule if X is not None else model.rule_held_out
         n_nodes = rule.beta.shape[1] if exact else len(GRID)
         n_classes = min(model.n_classes, 16)
-        if exact and joint and X is not None and model.structure == "asymmetric":
+        if self.inference == "metropolis":
+            # Chains run side by side: one step of many rows costs little more than of one.
+            per_row = k * k * n_classes + 4 * self.n_chains * (self.n_draws + self.n_burn_in)
+            per_row //= 32
+        elif exact and joint and X is not None and model.structure == "asymmetric":
             per_row = n_nodes * n_classes + k + 2 * n_classes * len(model.active)
         else:
             per_row = n_nodes * k * n_classes * (1 if exact else model.n_k)
@@ -296,7 +409,10 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _on_grid(density: Callable, beta: Any) -> np.ndarray:
+    return density(validation.check_beta(beta))
+
+
 def _density(model, blocks, inference, n_jobs, beta) -> np.ndarray:
-    beta = validation.check_beta(beta)
     density = DENSITIES[inference]
     return np.concatenate(run(lambda block: density(model, block, beta), blocks, n_jobs))

@@ -19,7 +19,7 @@ from kfree.neighbors.metric import METRICS, PAIRWISE
 from kfree.neighbors.search import ALGORITHMS
 from kfree.neighbors.structures import STRUCTURES
 
-INFERENCES = ("quadrature", "laplace")
+INFERENCES = ("quadrature", "laplace", "metropolis")
 UPDATES = ("joint", "conditional")
 
 
@@ -62,7 +62,10 @@ def check_classifier(estimator: Any) -> None:
         raise ValueError(f"average must be True or False; got {estimator.average!r}.")
     positive("prior_shape", estimator.prior_shape)
     positive("prior_scale", estimator.prior_scale)
-    if estimator.prior_shape <= 1.0 and (estimator.inference == "laplace" or not estimator.average):
+    needs_mode = estimator.inference == "laplace" or (
+        estimator.inference == "quadrature" and not estimator.average
+    )
+    if estimator.prior_shape <= 1.0 and needs_mode:
         raise ValueError(
             "prior_shape must be above 1 for inference='laplace' and for average=False, which need "
             f"a mode of beta above zero; got {estimator.prior_shape!r}."
@@ -70,6 +73,19 @@ def check_classifier(estimator: Any) -> None:
     if estimator.k_max != "auto":
         _whole("k_max", estimator.k_max, "'auto' or ")
     check_metric(estimator.metric, estimator.p, estimator.metric_params, estimator.algorithm)
+    _whole("n_draws", estimator.n_draws)
+    _whole("n_chains", estimator.n_chains)
+    _whole("n_burn_in", estimator.n_burn_in, least=0)
+    positive("proposal_variance", estimator.proposal_variance)
+
+
+def check_sampler(estimator: Any) -> None:
+    """Raise unless the estimator samples."""
+    if estimator.inference != "metropolis":
+        raise ValueError(
+            "sample needs inference='metropolis'; the classifier was made with "
+            f"inference={estimator.inference!r}."
+        )
 
 
 def check_fixed(estimator: Any) -> None:
@@ -199,10 +215,12 @@ def _labels(y: Any) -> np.ndarray:
     return y
 
 
-def _whole(name: str, value: Any, before: str = "") -> None:
+def _whole(name: str, value: Any, before: str = "", least: int = 1) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < 1:
-        raise ValueError(f"{name} must be {before}a whole number of at least 1; got {value!r}.")
+    if not whole or value < least:
+        raise ValueError(
+            f"{name} must be {before}a whole number of at least {least}; got {value!r}."
+        )
 
 
 def _is_number(value: Any) -> bool:

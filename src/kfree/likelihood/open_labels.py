@@ -133,6 +133,34 @@ class Field:
             listed, absent = listed + more_listed, absent + more_absent
         return Predictive(slots, listed, absent), leaves
 
+    def own_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Class counts of the rows' own neighborhoods (n_rows, n_classes), and their divisors."""
+        n_rows, n_classes = self.open.n_rows, self.open.n_classes
+        slot = self.changes.own_row * n_classes + self.open.labels[self.changes.own_neighbor]
+        counts = np.bincount(slot, minlength=n_rows * n_classes).reshape(n_rows, n_classes)
+        return counts, self._divisor(np.bincount(self.changes.own_row, minlength=n_rows))
+
+    def touched_counts(self) -> TouchedCounts:
+        """Class counts of the touched points in each pair with a row, before and after."""
+        n_classes = self.open.n_classes
+        if not len(self.changes.pair_row):
+            none, table = np.empty(0, dtype=np.int64), np.empty((0, n_classes), dtype=np.int64)
+            return TouchedCounts(none, none, none, table, none, table, none)
+        touched = self._touched(shared=False)
+        before = np.zeros((len(touched.before.own), n_classes), dtype=np.int32)
+        before[touched.slots.owner, touched.slots.classes] = touched.before.value
+        after = np.zeros((len(touched.of), n_classes), dtype=np.int32)
+        after[touched.after.owner, touched.slots.classes[touched.entry_slot]] = touched.after.value
+        return TouchedCounts(
+            self.changes.pair_row,
+            self.open.labels[self.changes.pair_point],
+            touched.weight,
+            before[touched.of],
+            touched.before.divisor[touched.of],
+            after,
+            touched.after.divisor,
+        )
+
     def _row_slots(self, touched: _Touched | None) -> ClassSlots:
         """Slots of the classes that occur near each row."""
         changes = self.changes
@@ -211,6 +239,19 @@ class Field:
 
     def _divisor(self, size: np.ndarray) -> np.ndarray:
         return size.astype(float) if self.open.table.by_size else np.full(len(size), float(self.k))
+
+
+@dataclass(frozen=True)
+class TouchedCounts:
+    """Class counts of touched points in each pair with a row, the open label apart."""
+
+    row: np.ndarray  # (n_pairs,)
+    label: np.ndarray  # (n_pairs,) of the touched point
+    weight: np.ndarray  # (n_pairs,) how often the open label will count
+    before: np.ndarray  # (n_pairs, n_classes)
+    before_divisor: np.ndarray  # (n_pairs,)
+    after: np.ndarray  # (n_pairs, n_classes)
+    after_divisor: np.ndarray  # (n_pairs,)
 
 
 @dataclass(frozen=True)

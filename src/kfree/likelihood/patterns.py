@@ -46,7 +46,7 @@ class Histogram:
         self.starts = np.searchsorted(k, np.arange(1, n_k + 2))
         n = len(k)
         top = segment_max(counts.value, counts.indptr, 0.0)
-        self._own_rate = (top - counts.own) / counts.divisor
+        self.own_rate = (top - counts.own) / counts.divisor
         # Classes without a neighbor make one more entry of each pattern.
         owner = np.concatenate([counts.owner, np.arange(n)])
         below = np.concatenate([top[counts.owner] - counts.value, top])
@@ -58,10 +58,10 @@ class Histogram:
         limit = (n_k + 1) * n_below * (1 if by_k else n_divisor)
         key, column = distinct(group[owner] * n_below + below.astype(np.int64), limit)
         group, below = np.divmod(key, n_below)
-        self._rate_k = group if by_k else group // n_divisor
-        self._rate = below / (group if by_k else group % n_divisor)
-        self._classes = sparse.csr_array(
-            (number, (owner, column)), shape=(n, len(self._rate)), dtype=float
+        self.rate_k = group if by_k else group // n_divisor
+        self.rate = below / (group if by_k else group % n_divisor)
+        self.classes = sparse.csr_array(
+            (number, (owner, column)), shape=(n, len(self.rate)), dtype=float
         )
         self._points = sparse.csr_array((n_points.astype(float), np.arange(n), self.starts))
 
@@ -91,13 +91,13 @@ class Histogram:
 
     def _sum(self, beta: np.ndarray, derivatives: bool, first: int, last: int) -> Log:
         part = slice(self.starts[first], self.starts[last])
-        columns = slice(*np.searchsorted(self._rate_k, [first + 1, last + 1]))
-        classes, points = self._classes, self._points
+        columns = slice(*np.searchsorted(self.rate_k, [first + 1, last + 1]))
+        classes, points = self.classes, self._points
         if (first, last) != (0, self.n_k):
             classes, points = classes[part, columns], points[first:last, part]
-        rate = self._rate[columns, None]
-        own_rate = self._own_rate[part, None]
-        weight = np.exp(-rate * beta[self._rate_k[columns] - 1 - first])
+        rate = self.rate[columns, None]
+        own_rate = self.own_rate[part, None]
+        weight = np.exp(-rate * beta[self.rate_k[columns] - 1 - first])
         total = classes @ weight
         value = points @ (-own_rate * beta[self.k[part] - 1 - first] - np.log(total))
         if not derivatives:
@@ -161,8 +161,8 @@ def _count_up(
     slots = make_slots(
         n,
         n_classes,
-        np.concatenate([points, owners]) if n_classes > 1 else points,
-        np.concatenate([labels, labels[table.neighbors]]) if n_classes > 1 else labels,
+        np.concatenate([points, owners]),
+        np.concatenate([labels, labels[table.neighbors]]),
     )
     edge_slot = slots.find(owners, labels[table.neighbors])
     own_slot = slots.find(points, labels)

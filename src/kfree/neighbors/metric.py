@@ -174,7 +174,9 @@ def make_space(metric: str | Callable, p: float, params: dict | None, X: np.ndar
     power = float(params.get("p", p)) if metric == "minkowski" else POWER[metric]
     if params.get("w") is not None:
         weight = np.asarray(params["w"], dtype=float)
-        return Minkowski(power, Scale(weight if np.isinf(power) else weight ** (1.0 / power)))
+        # As in scipy: w^(1/p) of an infinite p is 1, or 0 for a weight of zero.
+        factors = (weight != 0).astype(float) if np.isinf(power) else weight ** (1.0 / power)
+        return Minkowski(power, Scale(factors))
     return Minkowski(power)
 
 

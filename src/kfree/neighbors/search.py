@@ -26,6 +26,8 @@ from kfree.neighbors.metric import Minkowski, Space
 ALGORITHMS = ("auto", "kd_tree", "brute")
 # Relative margin that covers the rounding of any order of summation.
 MARGIN = 1e-9
+# How many candidates beyond k a block's search takes along.
+SPARE = 4
 # How many distances one block of a brute-force search may hold (32 MiB each array).
 BLOCK_DISTANCES = 1 << 22
 # How many rows go through a tree at a time.
@@ -287,14 +289,30 @@ class BruteSearch(Search):
         k: int,
         exclude: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        others = np.ones(block.shape, dtype=bool)
+        n_others = block.shape[1] - (exclude is not None)
         if exclude is not None:
             block = block.copy() if block is queries else block
             block[np.arange(len(block)), exclude] = np.inf
-            others[np.arange(len(block)), exclude] = False
-        kth = np.partition(block, k - 1, axis=1)[:, k - 1]
-        row, point = np.nonzero((block <= (kth + 2.0 * error)[:, None]) & others)
-        return _first(row, point, self._decide(queries, block, row, point), k)
+        n_asked = min(k + SPARE, n_others)
+        indices = np.argpartition(block, n_asked - 1, axis=1)[:, :n_asked]
+        border = np.take_along_axis(block, indices[:, -1:], axis=1)[:, 0]
+        row = np.repeat(np.arange(len(block)), n_asked)
+        flat = self._decide(queries, block, row, indices.ravel())
+        indices, distances = _in_order(indices, flat.reshape(indices.shape))
+        indices, distances = indices[:, :k], distances[:, :k]
+        if n_asked < n_others:
+            last = distances[:, -1] ** 2 if self.product else distances[:, -1]
+            # Points left out are at the border or beyond it, up to rounding.
+            unsure = np.flatnonzero(~(border - error > last * (1.0 + MARGIN)))
+            if len(unsure):
+                reach = last[unsure] * (1.0 + MARGIN) + error[unsure]
+                near = block[unsure] <= reach[:, None]
+                if exclude is not None:
+                    near[np.arange(len(unsure)), exclude[unsure]] = False
+                row, point = np.nonzero(near)
+                flat = self._decide(queries, block, unsure[row], point)
+                indices[unsure], distances[unsure] = _first(row, point, flat, k)
+        return indices, distances
 
     def _arrive(
         self, queries: np.ndarray, k: int, radii: np.ndarray | None
@@ -341,12 +359,15 @@ def measure_pairs(
 
 
 def _in_order(indices: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row sorted by distance, then index; most rows already are."""
-    wrong = np.flatnonzero((distances[:, 1:] <= distances[:, :-1]).any(axis=1))
-    if len(wrong):
-        order = np.lexsort((indices[wrong], distances[wrong]), axis=1)
-        indices[wrong] = np.take_along_axis(indices[wrong], order, axis=1)
-        distances[wrong] = np.take_along_axis(distances[wrong], order, axis=1)
+    """Each row sorted by distance, then index."""
+    if (distances[:, 1:] < distances[:, :-1]).any():
+        order = np.argsort(distances, axis=1)
+        indices = np.take_along_axis(indices, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
+    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+    if len(tied):
+        order = np.lexsort((indices[tied], distances[tied]), axis=1)
+        indices[tied] = np.take_along_axis(indices[tied], order, axis=1)
     return indices, distances
 
 

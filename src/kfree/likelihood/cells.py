@@ -1,0 +1,105 @@
+"""The pseudo-likelihood at any K and beta of many rows at once, for samplers.
+
+A cell is a row at one K. All that its evaluation needs is laid out once, for every K, in flat
+arrays; a step of a sampler then evaluates one cell for each of its states, each at a beta of its
+own, without a loop over K. Memory grows with rows times k_max squared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.patterns import Histogram
+from kfree.likelihood.terms import segment_sum
+from kfree.neighbors.flat import expand
+
+
+class TrainingSum:
+    """log p(z | beta, K) for states that each have their own K and beta."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        classes, starts = histogram.classes, histogram.starts
+        self._pattern_start = starts
+        self._pattern_entry = classes.indptr  # first entry of each pattern
+        self._entry_start = classes.indptr[starts]  # first entry of each K
+        self._rate = histogram.rate[classes.indices]
+        self._number = classes.data
+        self._own_rate = histogram.own_rate
+        self._n_points = histogram.n_points
+
+    def at(self, k: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """(n_states,) from k (n_states,) and beta (n_states,)."""
+        state, entry = expand(self._entry_start, k - 1)
+        weight = self._number[entry] * np.exp(-self._rate[entry] * beta[state])
+        owner, pattern = expand(self._pattern_start, k - 1)
+        length = self._entry_start[k] - self._entry_start[k - 1]
+        first = np.cumsum(length) - length - self._entry_start[k - 1]
+        total = np.add.reduceat(weight, self._pattern_entry[pattern] + first[owner])
+        term = -self._own_rate[pattern] * beta[owner] - np.log(total)
+        return np.bincount(owner, term * self._n_points[pattern], minlength=len(k))
+
+
+class Cells:
+    """log p(z, z' = c | beta, K) - log p(z | beta, K) for states with their own row, K and beta."""
+
+    def __init__(self, rows: OpenLabels, k_max: int) -> None:
+        self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
+        self._own_labels = rows.own_labels
+        fields = [rows.at(k) for k in range(1, k_max + 1)]
+        own = [field.own_counts() for field in fields]
+        self._own = np.concatenate([counts for counts, _ in own])  # (n_cells, n_classes)
+        self._own_divisor = np.concatenate([divisor for _, divisor in own])
+        touched = [field.touched_counts() for field in fields]
+        n_pairs = [np.bincount(t.row, minlength=self.n_rows) for t in touched]
+        self._indptr = np.concatenate([[0], np.cumsum(np.concatenate(n_pairs))])
+        self._before = np.concatenate([t.before for t in touched])  # (n_pairs, n_classes)
+        self._before_divisor = np.concatenate([t.before_divisor for t in touched])
+        self._after = np.concatenate([t.after for t in touched])
+        self._after_divisor = np.concatenate([t.after_divisor for t in touched])
+        self._weight = np.concatenate([t.weight for t in touched])
+        self._label = np.concatenate([t.label for t in touched])
+
+    def at(self, row: np.ndarray, k: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The log of the sum over classes (n_states,) and each class's share (n_states, n_classes).
+
+        For rows that are held out the sum is taken without their own term.
+        """
+        cell = (k - 1) * self.n_rows + row
+        own = self._own[cell]
+        log_class = _log_softmax(own, beta / self._own_divisor[cell])
+        leaves = 0.0
+        if self._own_labels is not None:
+            leaves = -log_class[np.arange(len(cell)), self._own_labels[row]]
+        state, pair = expand(self._indptr, cell)
+        if len(pair):
+            change = self._change(pair, beta[state])
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(state, minlength=len(cell)))])
+            log_class = log_class + segment_sum(change, indptr)
+        top = log_class.max(axis=1, keepdims=True)
+        share = np.exp(log_class - top)
+        total = share.sum(axis=1)
+        return np.log(total) + top[:, 0] + leaves, share / total[:, None]
+
+    def _change(self, pair: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """New log term less old, by the class of the open label: (n_pairs, n_classes)."""
+        each = np.arange(len(pair))
+        label = self._label[pair]
+        old = _log_softmax(self._before[pair], beta / self._before_divisor[pair])[each, label]
+        b = (beta / self._after_divisor[pair])[:, None]
+        count, weight = self._after[pair].astype(float), self._weight[pair][:, None]
+        top = count.max(axis=1, keepdims=True)
+        share = np.exp(b * (count - top))
+        rise = b * (count + weight - top)
+        high = np.maximum(rise, 0.0)
+        rest = share.sum(axis=1, keepdims=True) - share
+        new = -high - np.log(rest * np.exp(-high) + np.exp(rise - high))
+        own = count[each, label][:, None]
+        new += b * (own - top)
+        new[each, label] += (b * weight)[:, 0]
+        return new - old[:, None]
+
+
+def _log_softmax(count: np.ndarray, b: np.ndarray) -> np.ndarray:
+    exponent = b[:, None] * (count - count.max(axis=1, keepdims=True))
+    return exponent - np.log(np.exp(exponent).sum(axis=1, keepdims=True))
