@@ -197,6 +197,20 @@ def test_new_points(case, structure, update, inference, average):
         assert_equal(posterior, i, oracle(case, structure, update, inference, average, i))
 
 
+@pytest.mark.parametrize("n", [5, 6, 7, 8, 10])
+@structures
+def test_few_points_that_one_label_can_turn_round(n, structure):
+    """Labels without order: one more label changes the terms of most points, and the posterior."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n_classes, k_max = 2 + seed % 2, min(4, n - 1)
+        z, X = np.arange(n) % n_classes, rng.normal(size=(n, 2))
+        new = rng.normal(size=(1, 2))
+        posterior = KFreeClassifier(structure=structure, k_max=k_max).fit(X, z).posterior(new)
+        expected = naive.dense_quadrature(structure, X, z, new[0], k_max, n_classes)
+        assert_equal(posterior, 0, expected)
+
+
 @pytest.mark.parametrize("prior", [(1.5, 0.5), (5.0, 3.0), (2.0, 200.0)], ids=str)
 @structures
 @inferences

@@ -403,7 +403,7 @@ def test_separated_classes(structure, inference, update, average, prior_scale):
     rows, labels, _ = clouds(40, 2, distance=1000.0)
     model = KFreeClassifier(
         structure=structure, inference=inference, update=update, average=average,
-        prior_scale=prior_scale, k_max=8,
+        prior_scale=prior_scale, k_max=4,
     ).fit(rows, labels)  # fmt: skip
     assert_probabilities(model, np.vstack([rows[:3], [[0.0, 0.0]], [[1e6, 1e6]]]))
     assert (model.predict(rows) == labels).all()

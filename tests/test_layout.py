@@ -39,7 +39,15 @@ MAY_IMPORT["baselines"] = MODEL
 ABOVE = MODEL | {"baselines", "classifier"}
 MAY_IMPORT["displays"] = ABOVE
 MAY_IMPORT["persistence"] = ABOVE
-MAY_IMPORT["paper"] = ABOVE | {"displays", "evaluation", "persistence"}
+MAY_IMPORT["knn_order"] = ABOVE
+MAY_IMPORT["selection"] = ABOVE
+MAY_IMPORT["paper"] = ABOVE | {
+    "displays",
+    "evaluation",
+    "knn_order",
+    "persistence",
+    "selection",
+}
 MAY_IMPORT["cli"] = MAY_IMPORT["paper"] | {"paper"}
 
 # These cost time to import, or need not be installed.

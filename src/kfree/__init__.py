@@ -2,7 +2,8 @@
 
 from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
 from kfree.classifier import KFreeClassifier
+from kfree.inference.metropolis import Draws
 from kfree.posterior import Posterior
 
 __version__ = "0.1.0"
-__all__ = ["KFreeClassifier", "PKNNClassifier", "Posterior", "StructuredKNNClassifier"]
+__all__ = ["Draws", "KFreeClassifier", "PKNNClassifier", "Posterior", "StructuredKNNClassifier"]

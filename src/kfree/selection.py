@@ -211,9 +211,7 @@ def _posterior_of_every_k(model: Model) -> TrainingPosterior:
     return training_posterior(log_likelihood, model.histogram.log_worst, equal, model.prior)
 
 
-def _deviance(
-    histogram: Histogram, everywhere: TrainingPosterior
-) -> tuple[np.ndarray, np.ndarray]:
+def _deviance(histogram: Histogram, everywhere: TrainingPosterior) -> tuple[np.ndarray, np.ndarray]:
     """DIC and the effective number of parameters: (n_k,)."""
     beta, log_weight = everywhere.dense.beta, everywhere.dense.log_weight  # (n_k, n_nodes)
     weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))

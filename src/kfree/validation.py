@@ -203,16 +203,26 @@ def _features(estimator: Any, X: Any, names: Any) -> np.ndarray:
 def _labels(y: Any) -> np.ndarray:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in y])
+        bad = np.array([_is_missing(label) for label in y], dtype=bool)
     else:
-        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
-    if missing.any():
+        bad = ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+    if bad.any():
+        row = int(bad.argmax())
+        kind = "infinity" if y.dtype.kind == "f" and np.isinf(y[row]) else "NaN or None"
         raise ValueError(
-            f"Input y contains NaN or None, first in row {int(missing.argmax())}; "
-            "every training row needs a label."
+            f"Input y contains {kind}, first in row {row}; every training row needs a label."
         )
     check_classification_targets(y)
     return y
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA does not say whether it differs
+        return True
 
 
 def _whole(name: str, value: Any, before: str = "", least: int = 1) -> None:

@@ -292,7 +292,8 @@ class BruteSearch(Search):
         n_others = block.shape[1] - (exclude is not None)
         if exclude is not None:
             block = block.copy() if block is queries else block
-            block[np.arange(len(block)), exclude] = np.inf
+            # Not a number comes after everything, even after points that are infinitely far.
+            block[np.arange(len(block)), exclude] = np.nan
         n_asked = min(k + SPARE, n_others)
         indices = np.argpartition(block, n_asked - 1, axis=1)[:, :n_asked]
         border = np.take_along_axis(block, indices[:, -1:], axis=1)[:, 0]
@@ -306,10 +307,7 @@ class BruteSearch(Search):
             unsure = np.flatnonzero(~(border - error > last * (1.0 + MARGIN)))
             if len(unsure):
                 reach = last[unsure] * (1.0 + MARGIN) + error[unsure]
-                near = block[unsure] <= reach[:, None]
-                if exclude is not None:
-                    near[np.arange(len(unsure)), exclude[unsure]] = False
-                row, point = np.nonzero(near)
+                row, point = np.nonzero(block[unsure] <= reach[:, None])
                 flat = self._decide(queries, block, unsure[row], point)
                 indices[unsure], distances[unsure] = _first(row, point, flat, k)
         return indices, distances
