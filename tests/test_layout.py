@@ -20,10 +20,12 @@ MAY_IMPORT = {
     "inference": set(),
     "evaluation": set(),
     "posterior": set(),
+    "progress": set(),
     "validation": {"neighbors"},
     "likelihood": {"neighbors"},
     "training": {"neighbors", "likelihood", "inference"},
     "averaging": {"neighbors", "likelihood", "inference", "training"},
+    "sampling": {"likelihood", "inference", "training", "averaging"},
 }
 MODEL = {
     "averaging",
@@ -31,6 +33,8 @@ MODEL = {
     "likelihood",
     "neighbors",
     "posterior",
+    "progress",
+    "sampling",
     "training",
     "validation",
 }
