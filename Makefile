@@ -17,7 +17,7 @@ demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the po
 	@$(RUN) examples/demo.py
 
 test: lint ## ruff, mypy and pytest; what CI runs
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n auto
 
 lint: $(VENV)/.has-dev ## ruff and mypy only
 	$(RUN) -m ruff check .

@@ -13,8 +13,10 @@ from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import (
     Rule,
     TrainingPosterior,
+    all_nodes,
     find_modes,
     reduced,
+    thinned,
     training_posterior,
 )
 from kfree.likelihood.open_labels import OpenLabels
@@ -28,8 +30,10 @@ from kfree.neighbors.structures import HeldOut, Neighborhoods, NewPoints, neighb
 FIRST_K_MAX = 32
 LAST_K_MAX = 512
 TAIL = 1e-6
-# Below this many points one of them matters so much that held-out rows get all nodes.
-FEW_POINTS = 200
+# Below this many points one label matters so much that no node is spared: for new points, and for
+# rows that are held out.
+FEW_POINTS = 100
+FEW_POINTS_HELD_OUT = 200
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,6 @@ class Model:
     prior: GammaPrior
     posterior: TrainingPosterior
     active: np.ndarray  # (n_active,) K - 1 of the models that matter
-    rule: Rule  # of the active models, for new points
 
     @property
     def n_k(self) -> int:
@@ -55,10 +58,16 @@ class Model:
     @cached_property
     def rule_held_out(self) -> Rule:
         """Nodes that serve when a training row's own term leaves the sum."""
+        few = len(self.labels) < FEW_POINTS_HELD_OUT
+        return all_nodes(self.posterior) if few else thinned(self.posterior)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """Nodes that serve every new point."""
         if len(self.labels) < FEW_POINTS:
-            rows, dense = self.active - self.posterior.first, self.posterior.dense
-            return Rule(dense.beta[rows], dense.log_weight[rows])
-        return reduced(self.posterior, self.histogram.log_worst, self.n_classes, _reach_held_out)
+            return all_nodes(self.posterior)
+        log_worst = self.histogram.log_worst
+        return reduced(self.posterior, log_worst, self.n_classes, _reach_new)
 
     @property
     def k_needed(self) -> int:
@@ -142,7 +151,6 @@ def train(
         k = min(2 * k, limit)
     posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
     active = posterior.active()
-    rule = reduced(posterior, counted.log_worst, n_classes, _reach_new)
     return Model(
         structure,
         search,
@@ -154,18 +162,12 @@ def train(
         prior,
         posterior,
         active,
-        rule,
     )
 
 
 def _reach_new(k: np.ndarray) -> np.ndarray:
     """A new point changes at most three of the K counts of a point that it touches."""
     return np.minimum(1.0, 3.0 / k)
-
-
-def _reach_held_out(k: np.ndarray) -> np.ndarray:
-    """A row that is held out takes its own term along, besides what it changes."""
-    return 1.0 + np.minimum(1.0, 3.0 / k)
 
 
 def _log_likelihood(counted: Histogram):

@@ -39,6 +39,10 @@ HOPELESS_EVIDENCE = 45.0
 GAUSS_TOLERANCE = 1e-8
 # The same for the posterior without its worst term, the extreme of what one label can do.
 LIFT_TOLERANCE = 1e-7
+# The sizes of Gauss rules that are tried.
+GAUSS_NODES = (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
+# Log densities this far below the maximum are left out of the thinned rule (e^-26 < 1e-11).
+THINNED_NEGLIGIBLE = 26.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class TrainingPosterior:
     first: int  # the rows of the following belong to K = first + 1, first + 2, ...
     dense: Rule
     log_lift: np.ndarray  # (n_rows, n_nodes) less the worst term's logarithm
+    log_headroom: np.ndarray  # (n_rows, n_nodes) how far one more label can raise the density
 
     @property
     def beta_mean(self) -> float:
@@ -162,6 +167,8 @@ def training_posterior(
         nodes = extended(nodes, np.arange(high + 1.0, high + 9.0), wanting)
         high += 8.0
     beta, log_p, log_lift = nodes
+    with np.errstate(invalid="ignore"):  # nodes that were not wanted
+        log_headroom = np.nan_to_num(_ceiling(nodes, prior) - log_p)
     log_mass = log_p + np.log(step)[:, None]
     log_evidence = modes.log_evidence.copy()
     log_evidence[span] = _log_sum(log_mass)[:, 0]
@@ -177,11 +184,12 @@ def training_posterior(
         span.start,
         Rule(beta, log_mass - log_sum),
         log_lift,
+        log_headroom,
     )
 
 
 def _ceiling(node: np.ndarray, prior: GammaPrior) -> np.ndarray:
-    """How large one more label can make the log density at a node: (n_k,).
+    """How large one more label can make the log density at nodes (beta, log density, log lift).
 
     It may silence two of the worst terms; no likelihood is above one, so the prior always bounds.
     """
@@ -189,50 +197,81 @@ def _ceiling(node: np.ndarray, prior: GammaPrior) -> np.ndarray:
     return np.minimum(log_p + 2.0 * log_lift, prior.log_density(beta) + np.log(beta))
 
 
+def all_nodes(posterior: TrainingPosterior) -> Rule:
+    """The trapezoidal rule as it is, for each K that matters."""
+    rows = posterior.active() - posterior.first
+    return Rule(posterior.dense.beta[rows], posterior.dense.log_weight[rows])
+
+
+def thinned(posterior: TrainingPosterior) -> Rule:
+    """Every second node of the trapezoidal rule, and of these the ones that can matter.
+
+    With steps of one standard deviation the rule is still good to 1e-8, whatever an open label does
+    to the posterior, as long as it leaves its width about the same.
+    """
+    rows = posterior.active() - posterior.first
+    beta, log_weight = posterior.dense.beta[rows, ::2], posterior.dense.log_weight[rows, ::2]
+    log_reach = log_weight + posterior.log_headroom[rows, ::2]
+    matters = log_reach > log_weight.max(axis=1, keepdims=True) - THINNED_NEGLIGIBLE
+    return Rule(beta, np.where(matters, log_weight + np.log(2.0), -np.inf))
+
+
 def reduced(
     posterior: TrainingPosterior, log_worst: Callable, n_classes: int, reach: Callable
 ) -> Rule:
     """A Gauss rule of few nodes for each K that matters.
 
-    `reach` says for K how many of its worst terms an open label may take from the posterior.
+    `reach` says for K how many of its worst terms an open label may take from the posterior. A K
+    for which no small Gauss rule is good enough keeps its thinned trapezoidal rule.
     """
     active = posterior.active()
     rows = active - posterior.first
     part = reach(active + 1.0)[:, None]
-    beta, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
+    dense, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
     log_total = _log_sum(log_weight)
     log_p = log_weight - log_total
     log_lift = part * posterior.log_lift[rows]
     log_lifted = _log_sum(log_p + log_lift)
     log_half = _log_sum(log_p + 0.5 * log_lift)
-    measure = np.exp(log_p + 0.5 * log_lift - log_half)
-    exact = [(np.exp(log_p) * f).sum(axis=1) for f in _tests(beta, n_classes)]
+    exact = [(np.exp(log_p) * f).sum(axis=1) for f in _tests(dense, n_classes)]
     slack = np.maximum(1.0, 1e-3 / posterior.k_probabilities[active])
-    open_rows = np.ones(len(active), dtype=bool)
-    width = 0
-    for n_nodes in (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48):
-        if n_nodes >= beta.shape[1]:
-            break
-        node, weight = gauss_rule(np.log(posterior.dense.beta[rows]), measure, n_nodes)
+    jacobi = jacobi_matrices(
+        np.log(dense), np.exp(log_p + 0.5 * log_lift - log_half), GAUSS_NODES[-1]
+    )
+    found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(active)
+    todo = np.arange(len(active))
+    for n_nodes in GAUSS_NODES:
+        node, weight = jacobi.rule(todo, n_nodes)
         node = np.exp(node)
-        lift = part * _at_active(log_worst, node, active)
+        lift = part[todo] * _at_active(log_worst, node, active[todo])
         with np.errstate(divide="ignore"):  # an outermost weight may underflow
-            log_gauss = np.log(weight) + log_half - 0.5 * lift
+            log_gauss = np.log(weight) + log_half[todo] - 0.5 * lift
         weight = np.exp(log_gauss)
-        found = [
-            (weight * f).sum(axis=1) / e
+        ratio = [
+            (weight * f).sum(axis=1) / e[todo]
             for f, e in zip(_tests(node, n_classes), exact, strict=True)
         ]
-        error = np.max([np.abs(f - 1.0) for f in found], axis=0)
-        lifted = np.abs(np.exp(log_gauss + lift - log_lifted).sum(axis=1) - 1.0)
-        good = open_rows & (error < slack * GAUSS_TOLERANCE) & (lifted < slack * LIFT_TOLERANCE)
-        beta[good, :n_nodes] = node[good]
-        log_weight[good, :n_nodes] = (log_gauss + log_total)[good]
-        log_weight[good, n_nodes:] = -np.inf
-        open_rows &= ~good
-        width = n_nodes if good.any() else width
-        if not open_rows.any():
-            return Rule(beta[:, :width], log_weight[:, :width])
+        error = np.max([np.abs(r - 1.0) for r in ratio], axis=0)
+        lifted = np.abs(np.exp(log_gauss + lift - log_lifted[todo]).sum(axis=1) - 1.0)
+        good = (error < slack[todo] * GAUSS_TOLERANCE) & (lifted < slack[todo] * LIFT_TOLERANCE)
+        for i in np.flatnonzero(good):
+            found[todo[i]] = node[i], log_gauss[i] + log_total[todo[i]]
+        todo = todo[~good]
+        if not len(todo):
+            break
+    if len(todo):
+        rest = thinned(posterior)
+        for i in todo:
+            found[i] = rest.of(i)
+    return _padded(found)
+
+
+def _padded(rules: list) -> Rule:
+    width = max(len(node) for node, _ in rules)
+    beta = np.ones((len(rules), width))
+    log_weight = np.full((len(rules), width), -np.inf)
+    for i, (node, log_w) in enumerate(rules):
+        beta[i, : len(node)], log_weight[i, : len(node)] = node, log_w
     return Rule(beta, log_weight)
 
 
@@ -258,6 +297,48 @@ def _tests(beta: np.ndarray, n_classes: int) -> list[np.ndarray]:
     return [agree, agree**2, agree * np.exp(-beta), beta, beta**2]
 
 
+@dataclass(frozen=True)
+class JacobiMatrices:
+    """The recurrence of the orthogonal polynomials of discrete measures (n_measures of them)."""
+
+    center: np.ndarray  # (n_measures, 1)
+    spread: np.ndarray  # (n_measures, 1)
+    diagonal: np.ndarray  # (n_measures, n)
+    beside: np.ndarray  # (n_measures, n - 1)
+
+    def rule(self, measures: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and weights (len(measures), n_nodes), exact up to degree 2 n_nodes - 1."""
+        matrix = np.zeros((len(measures), n_nodes, n_nodes))
+        i = np.arange(n_nodes)
+        matrix[:, i, i] = self.diagonal[measures, :n_nodes]
+        matrix[:, i[1:], i[:-1]] = self.beside[measures, : n_nodes - 1]
+        values, vectors = np.linalg.eigh(matrix, UPLO="L")
+        return self.center[measures] + self.spread[measures] * values, vectors[:, 0, :] ** 2
+
+
+def jacobi_matrices(node: np.ndarray, weight: np.ndarray, n: int) -> JacobiMatrices:
+    """Lanczos' recurrence for measures on nodes (n_measures, n_points), each of mass one."""
+    center = (node * weight).sum(axis=1, keepdims=True)
+    spread = np.sqrt((weight * (node - center) ** 2).sum(axis=1, keepdims=True))
+    x = (node - center) / spread
+    basis = np.empty((len(x), n, x.shape[1]))
+    basis[:, 0] = np.sqrt(weight)
+    diagonal, beside = np.empty((len(x), n)), np.empty((len(x), n - 1))
+    for j in range(n):
+        image = x * basis[:, j]
+        diagonal[:, j] = (image * basis[:, j]).sum(axis=1)
+        if j + 1 == n:
+            break
+        # Orthogonalised twice against all before: the recurrence alone loses orthogonality.
+        for _ in range(2):
+            shadow = np.einsum("ijk,ik->ij", basis[:, : j + 1], image)
+            image = image - np.einsum("ijk,ij->ik", basis[:, : j + 1], shadow)
+        beside[:, j] = np.sqrt((image * image).sum(axis=1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            basis[:, j + 1] = np.nan_to_num(image / beside[:, j, None])
+    return JacobiMatrices(center, spread, diagonal, beside)
+
+
 def gauss_rule(node: np.ndarray, weight: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """The n-point Gauss rules of discrete measures.
 
@@ -269,24 +350,4 @@ def gauss_rule(node: np.ndarray, weight: np.ndarray, n_nodes: int) -> tuple[np.n
     -------
     nodes and weights : (n_measures, n_nodes), exact for polynomials up to degree 2 n_nodes - 1
     """
-    center = (node * weight).sum(axis=1, keepdims=True)
-    spread = np.sqrt((weight * (node - center) ** 2).sum(axis=1, keepdims=True))
-    x = (node - center) / spread
-    vector = np.sqrt(weight)
-    basis = [vector]
-    jacobi = np.zeros((len(x), n_nodes, n_nodes))
-    for j in range(n_nodes):
-        image = x * vector
-        jacobi[:, j, j] = (image * vector).sum(axis=1)
-        if j + 1 == n_nodes:
-            break
-        # Orthogonalised twice against all before: the recurrence alone loses orthogonality.
-        for _ in range(2):
-            for other in basis:
-                image = image - (image * other).sum(axis=1, keepdims=True) * other
-        length = np.sqrt((image * image).sum(axis=1))
-        jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = length
-        vector = image / length[:, None]
-        basis.append(vector)
-    values, vectors = np.linalg.eigh(jacobi)
-    return center + spread * values, vectors[:, 0, :] ** 2
+    return jacobi_matrices(node, weight, n_nodes).rule(np.arange(len(node)), n_nodes)

@@ -118,7 +118,9 @@ class Field:
         ----------
         beta : (n_beta,), or (n_rows, n_beta) where each row has its own
         """
-        shared = self.changes.by_point and beta.ndim == 1
+        # Held-out rows and points that only enter lists change a touched point in few ways.
+        alike = self.changes.by_point or self.open.own_labels is not None
+        shared = alike and beta.ndim == 1
         beta = np.atleast_2d(beta)
         if shared not in self._cached:
             touched = self._touched(shared) if len(self.changes.pair_row) else None
@@ -196,13 +198,19 @@ class Field:
         changes = self.changes
         point, at = distinct(changes.pair_point, len(self.open.labels))
         before, slots, own_slot = self._counts(point)
+        pair = item_of_pair = np.arange(len(at))
         if shared:
-            # What a point's term becomes does not depend on the row: one item for each point.
-            pair = np.empty(len(point), dtype=np.int64)
-            pair[at] = np.arange(len(at))
-            item_of_pair = at
-        else:
-            pair = item_of_pair = np.arange(len(at))
+            # What a point's term becomes does not depend on the row, or only on the row's label:
+            # one item for each way.
+            key, n_ways = at, 1
+            if not changes.by_point:
+                assert self.open.own_labels is not None
+                label = self.open.own_labels[changes.pair_row]
+                n_ways = self.open.n_classes * (int(changes.weight.max()) + 1)
+                key = at * n_ways + label * (n_ways // self.open.n_classes) + changes.weight
+            items, item_of_pair = distinct(key, len(point) * n_ways)
+            pair = np.empty(len(items), dtype=np.int64)
+            pair[item_of_pair] = np.arange(len(at))
         of = at[pair]
         _, entry_slot = expand(slots.indptr, of)
         indptr = np.concatenate([[0], np.cumsum(np.diff(slots.indptr)[of])])
