@@ -16,8 +16,8 @@ from kfree.inference.quadrature import (
     all_nodes,
     find_modes,
     reduced,
-    thinned,
     training_posterior,
+    trimmed,
 )
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.patterns import Histogram, histogram
@@ -59,7 +59,7 @@ class Model:
     def rule_held_out(self) -> Rule:
         """Nodes that serve when a training row's own term leaves the sum."""
         few = len(self.labels) < FEW_POINTS_HELD_OUT
-        return all_nodes(self.posterior) if few else thinned(self.posterior)
+        return all_nodes(self.posterior) if few else trimmed(self.posterior)
 
     @cached_property
     def rule(self) -> Rule:

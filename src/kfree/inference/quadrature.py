@@ -41,8 +41,8 @@ GAUSS_TOLERANCE = 1e-8
 LIFT_TOLERANCE = 1e-7
 # The sizes of Gauss rules that are tried.
 GAUSS_NODES = (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
-# Log densities this far below the maximum are left out of the thinned rule (e^-26 < 1e-11).
-THINNED_NEGLIGIBLE = 26.0
+# Log densities this far below the maximum are left out of the trimmed rule (e^-26 < 1e-11).
+TRIMMED_NEGLIGIBLE = 26.0
 
 
 @dataclass(frozen=True)
@@ -203,17 +203,13 @@ def all_nodes(posterior: TrainingPosterior) -> Rule:
     return Rule(posterior.dense.beta[rows], posterior.dense.log_weight[rows])
 
 
-def thinned(posterior: TrainingPosterior) -> Rule:
-    """Every second node of the trapezoidal rule, and of these the ones that can matter.
-
-    With steps of one standard deviation the rule is still good to 1e-8, whatever an open label does
-    to the posterior, as long as it leaves its width about the same.
-    """
+def trimmed(posterior: TrainingPosterior) -> Rule:
+    """The nodes of the trapezoidal rule that can matter, whatever an open label does."""
     rows = posterior.active() - posterior.first
-    beta, log_weight = posterior.dense.beta[rows, ::2], posterior.dense.log_weight[rows, ::2]
-    log_reach = log_weight + posterior.log_headroom[rows, ::2]
-    matters = log_reach > log_weight.max(axis=1, keepdims=True) - THINNED_NEGLIGIBLE
-    return Rule(beta, np.where(matters, log_weight + np.log(2.0), -np.inf))
+    beta, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
+    log_reach = log_weight + posterior.log_headroom[rows]
+    matters = log_reach > log_weight.max(axis=1, keepdims=True) - TRIMMED_NEGLIGIBLE
+    return Rule(beta, np.where(matters, log_weight, -np.inf))
 
 
 def reduced(
@@ -222,7 +218,7 @@ def reduced(
     """A Gauss rule of few nodes for each K that matters.
 
     `reach` says for K how many of its worst terms an open label may take from the posterior. A K
-    for which no small Gauss rule is good enough keeps its thinned trapezoidal rule.
+    for which no small Gauss rule is good enough keeps its trapezoidal rule.
     """
     active = posterior.active()
     rows = active - posterior.first
@@ -260,7 +256,7 @@ def reduced(
         if not len(todo):
             break
     if len(todo):
-        rest = thinned(posterior)
+        rest = trimmed(posterior)
         for i in todo:
             found[i] = rest.of(i)
     return _padded(found)
