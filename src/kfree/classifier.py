@@ -26,9 +26,9 @@ from kfree.progress import progress
 from kfree.training import train
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
-# hold while it is averaged (8 MiB each array).
+# hold while it is averaged (32 MiB each array).
 SEARCH_ROWS = 1 << 15
-BLOCK_NUMBERS = 1 << 20
+BLOCK_NUMBERS = 1 << 22
 
 AVERAGES = {
     ("quadrature", True): averaging.average_by_quadrature,

@@ -11,6 +11,7 @@ from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import (
+    Modes,
     Rule,
     TrainingPosterior,
     all_nodes,
@@ -23,13 +24,21 @@ from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.patterns import Histogram, histogram
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Search
-from kfree.neighbors.structures import HeldOut, Neighborhoods, NewPoints, neighborhoods
+from kfree.neighbors.structures import (
+    HeldOut,
+    Neighborhoods,
+    NewPoints,
+    nearest_table,
+    neighborhoods,
+)
 
 # Where k_max="auto" starts, where it stops at the latest, and how much of the posterior the last
 # quarter of the K may hold at the end.
 FIRST_K_MAX = 32
 LAST_K_MAX = 512
 TAIL = 1e-6
+# How many rows the first guess at k_max looks at.
+PILOT_ROWS = 500
 # Below this many points one label matters so much that no node is spared: for new points, and for
 # rows that are held out.
 FEW_POINTS = 100
@@ -139,14 +148,14 @@ def train(
 ) -> Model:
     """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
     limit = min(len(labels) - 1, LAST_K_MAX)
-    k = min(FIRST_K_MAX, limit) if k_max is None else k_max
+    k = _likely_k_max(search, labels, n_classes, limit, prior) if k_max is None else k_max
+    modes = None
     while True:
         graph = search.graph(k, n_jobs)
         table = neighborhoods(structure, graph)
         counted = histogram(table, labels, n_classes, k)
-        modes = find_modes(_log_likelihood(counted), k, prior)
-        tail = modes.k_probabilities[k - k // 4 :].sum()
-        if k_max is not None or k == limit or tail < TAIL:
+        modes = find_modes(_log_likelihood(counted), k, prior, modes)
+        if k_max is not None or k == limit or _has_ended(modes):
             break
         k = min(2 * k, limit)
     posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
@@ -163,6 +172,36 @@ def train(
         posterior,
         active,
     )
+
+
+def _likely_k_max(
+    search: Search, labels: np.ndarray, n_classes: int, limit: int, prior: GammaPrior
+) -> int:
+    """A first guess at the table's size, from a few rows that stand for all."""
+    k = min(FIRST_K_MAX, limit)
+    n_rows = len(labels)
+    if n_rows < 4 * PILOT_ROWS:
+        return k
+    rows = np.linspace(0, n_rows - 1, PILOT_ROWS).astype(np.int64)
+    while True:
+        indices, _ = search.nearest_of(rows, k)
+        table = nearest_table(indices)
+        counted = histogram(table, labels, n_classes, k, rows)
+
+        def scaled(beta: np.ndarray, derivatives: bool, ks: slice, counted=counted) -> tuple:
+            log = counted.log_pseudo_likelihood(beta, derivatives, ks)
+            parts = (log.value, log.slope, log.curvature) if derivatives else (log.value,)
+            return tuple(part * (n_rows / len(rows)) for part in parts)
+
+        if k == limit or _has_ended(find_modes(scaled, k, prior)):
+            return k
+        k = min(2 * k, limit)
+
+
+def _has_ended(modes: Modes) -> bool:
+    """Whether the last quarter of the K holds next to nothing of the posterior."""
+    n_k = len(modes.beta)
+    return bool(modes.k_probabilities[n_k - n_k // 4 :].sum() < TAIL)
 
 
 def _reach_new(k: np.ndarray) -> np.ndarray:

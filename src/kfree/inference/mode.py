@@ -10,7 +10,7 @@ Derivatives = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def maximize(
-    function: Derivatives, start: np.ndarray, n_steps: int = 100, tolerance: float = 1e-12
+    function: Derivatives, start: np.ndarray, n_steps: int = 100, tolerance: float = 1e-10
 ) -> np.ndarray:
     """The maximizer over beta > 0 of each of many functions, elementwise.
 
@@ -31,8 +31,9 @@ def maximize(
             np.isinf(high), 2.0 * beta, np.where(low == 0.0, 0.5 * high, 0.5 * (low + high))
         )
         sound = (curvature < 0) & (newton > low) & (newton < high)
-        step = np.where(slope == 0.0, beta, np.where(sound, newton, middle))
-        done = np.abs(step - beta) <= tolerance * beta
+        # At the maximum a step is mere rounding and may lead out of the bracket: there it ends.
+        done = (slope == 0.0) | ((curvature < 0) & (np.abs(newton - beta) <= tolerance * beta))
+        step = np.where(done, beta, np.where(sound, newton, middle))
         beta = step
         if done.all():
             break

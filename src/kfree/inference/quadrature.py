@@ -102,13 +102,16 @@ class TrainingPosterior:
         return np.flatnonzero(self.log_evidence > self.log_evidence.max() - NEGLIGIBLE_EVIDENCE)
 
 
-def find_modes(log_likelihood: Callable, n_k: int, prior: GammaPrior) -> Modes:
+def find_modes(
+    log_likelihood: Callable, n_k: int, prior: GammaPrior, near: Modes | None = None
+) -> Modes:
     """The modes for K = 1..n_k.
 
     Parameters
     ----------
     log_likelihood : takes beta (n, n_beta), whether derivatives are wanted, and the slice of the
         n values of K - 1; gives value, slope, curvature, each (n, n_beta)
+    near : modes of the first few K, to start from
     """
 
     def tilted(beta: np.ndarray) -> tuple:
@@ -120,7 +123,10 @@ def find_modes(log_likelihood: Callable, n_k: int, prior: GammaPrior) -> Modes:
             curvature[:, 0] + log_prior[2],
         )
 
-    mode = maximize(tilted, np.full(n_k, min(5.0, prior.shape * prior.scale)), tolerance=1e-6)
+    start = np.full(n_k, min(5.0, prior.shape * prior.scale))
+    if near is not None:
+        start = np.pad(near.beta, (0, n_k - len(near.beta)), mode="edge")
+    mode = maximize(tilted, start, tolerance=1e-6)
     value, _, curvature = tilted(mode)
     std = 1.0 / (mode * np.sqrt(-curvature))
     return Modes(mode, std, value + np.log(std) + 0.5 * np.log(2.0 * np.pi))

@@ -26,17 +26,18 @@ class Entering:
         near = visit.arrivals
         self.n_classes = n_classes
         self.n_rows, k_max = near.forward.shape
-        self._forward = labels[near.forward]  # (n_rows, k_max) classes of the new points' neighbors
-        self._own = np.zeros((self.n_rows, n_classes), dtype=np.int64)
         point, column = distinct(near.reverse_point, len(labels))
-        self._near = labels[visit.graph.indices[point, :k_max]]  # (n_points, k_max)
+        # Classes come first in all tables: sums over them then run over long arrays.
+        self._forward = labels[near.forward.T]  # (k_max, n_rows) classes of neighbors
+        self._own = np.zeros((n_classes, self.n_rows), dtype=np.int64)
+        self._near = labels[visit.graph.indices[point, :k_max].T]  # (k_max, n_points)
         self._label = labels[point]
-        self._before = np.zeros((len(point), n_classes), dtype=np.int64)
-        self._after = np.zeros((len(point), n_classes), dtype=np.int64)
+        self._before = np.zeros((n_classes, len(point)), dtype=np.int64)
+        self._after = np.zeros((n_classes, len(point)), dtype=np.int64)
         self._rank = near.reverse_rank
         n_entered = np.bincount(near.reverse_row, minlength=self.n_rows)
-        self._column = column
-        self._indptr = np.concatenate([[0], np.cumsum(n_entered)])
+        self._column = column.astype(np.int32)
+        self._indptr = np.concatenate([[0], np.cumsum(n_entered)]).astype(np.int32)
         self._counted = 0
 
     def at(self, k: int, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -54,8 +55,9 @@ class Entering:
         self._count_up_to(k)
         b = beta / k
         fading = np.exp(-b * np.arange(k + 1)[:, None])  # exp(-b t) for t = 0..k
-        top, total, share = _softmax(self._own, fading)
-        log_class = -b * (top[:, None] - self._own)[:, :, None] - np.log(total)[:, None, :]
+        top, total, _ = _softmax(self._own, fading)
+        log_class = (self._own - top)[:, :, None] * b - np.log(total)  # (C, n_rows, n_beta)
+        log_class = np.ascontiguousarray(log_class.transpose(1, 0, 2))
         if len(self._label):
             change = self._changes(b, fading)  # (n_points, n_classes, n_beta)
             entered = sparse.csr_array(
@@ -73,35 +75,35 @@ class Entering:
         """Own counts and counts before at K = k, counts after at K = k - 1."""
         rows, points = np.arange(self.n_rows), np.arange(len(self._label))
         for j in range(self._counted, k):
-            self._own[rows, self._forward[:, j]] += 1
-            self._before[points, self._near[:, j]] += 1
+            self._own[self._forward[j], rows] += 1
+            self._before[self._near[j], points] += 1
         for j in range(max(self._counted - 1, 0), k - 1):
-            self._after[points, self._near[:, j]] += 1
+            self._after[self._near[j], points] += 1
         self._counted = k
 
     def _changes(self, b: np.ndarray, fading: np.ndarray) -> np.ndarray:
         """New log term less old, by the class of the new point: (n_points, n_classes, n_beta)."""
         points = np.arange(len(self._label))
         top, total, _ = _softmax(self._before, fading)
-        old = -b * (top - self._before[points, self._label])[:, None] - np.log(total)
+        old = (self._before[self._label, points] - top)[:, None] * b - np.log(total)
         count = self._after
         top, total, share = _softmax(count, fading)
-        below = top[:, None] - count  # (n_points, n_classes)
-        # A class below the top gains one and stays at or below it. The top class rises above it:
-        # all else is then measured from there.
-        rises = below == 0
-        gain = fading[np.maximum(below - 1, 0)] - share
-        log_total = np.log(total[:, None, :] + np.where(rises[:, :, None], 0.0, gain))
-        point, label = np.nonzero(rises)
-        log_total[point, label] = b + np.log((total[point] - 1.0) * fading[1] + 1.0)
-        value = -log_total
-        value -= (b * (top - count[points, self._label])[:, None] + old)[:, None, :]
-        value[points, self._label] += b
-        return value
+        fixed = (count[self._label, points] - top)[:, None] * b - old
+        out = np.empty((len(points), self.n_classes, len(b)))
+        for c in range(self.n_classes):
+            below = top - count[c]
+            # A class below the top gains one and stays at or below it. The top class rises above
+            # it: all else is then measured from there.
+            log_total = np.log(total + (fading[np.maximum(below - 1, 0)] - share[c]))
+            rises = np.flatnonzero(below == 0)
+            log_total[rises] = b + np.log((total[rises] - 1.0) * fading[1] + 1.0)
+            out[:, c] = fixed - log_total
+        out[points, self._label] += b
+        return out
 
 
 def _softmax(count: np.ndarray, fading: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Largest count, sum of exp(b (count - largest)) over the classes, and the summands."""
-    top = count.max(axis=1)
-    share = fading[top[:, None] - count]
-    return top, share.sum(axis=1), share
+    """Largest count, sum over classes (first axis) of exp(b (count - largest)), the summands."""
+    top = count.max(axis=0)
+    share = fading[top - count]
+    return top, share.sum(axis=0), share

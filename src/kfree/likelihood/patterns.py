@@ -118,15 +118,23 @@ class Histogram:
         return take(self.counts, order[self.starts[:-1]])
 
 
-def histogram(table: Neighborhoods, labels: np.ndarray, n_classes: int, k_max: int) -> Histogram:
+def histogram(
+    table: Neighborhoods,
+    labels: np.ndarray,
+    n_classes: int,
+    k_max: int,
+    rows: np.ndarray | None = None,
+) -> Histogram:
     """The histogram of the training points' patterns for K = 1..k_max.
 
     Parameters
     ----------
-    table : Neighborhoods of n points
-    labels : (n,) integers from 0
+    table : Neighborhoods of the points, or of those in `rows`
+    labels : (n,) integers from 0, of all points
+    rows : the points whose terms are counted, all if None
     """
-    found = [_patterns(state, k) for k, state in _count_up(table, labels, n_classes, k_max)]
+    own = labels if rows is None else labels[rows]
+    found = [_patterns(state, k) for k, state in _count_up(table, labels, own, n_classes, k_max)]
     length = np.concatenate([np.diff(c.indptr) for c, _ in found])
     counts = Counts(
         np.concatenate([[0], np.cumsum(length)]),
@@ -152,20 +160,20 @@ class _State:
 
 
 def _count_up(
-    table: Neighborhoods, labels: np.ndarray, n_classes: int, k_max: int
+    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int, k_max: int
 ) -> Iterator[tuple[int, _State]]:
     """The state at K = 1, 2, ..., each from the one before."""
-    n = len(labels)
+    n = len(own)
     points = np.arange(n)
     owners = table.owners
     slots = make_slots(
         n,
         n_classes,
         np.concatenate([points, owners]),
-        np.concatenate([labels, labels[table.neighbors]]),
+        np.concatenate([own, labels[table.neighbors]]),
     )
     edge_slot = slots.find(owners, labels[table.neighbors])
-    own_slot = slots.find(points, labels)
+    own_slot = slots.find(points, own)
     small = np.uint16 if k_max <= 1 << 16 else np.int64  # 16 bits are sorted by radix
     order = np.argsort(table.ranks.astype(small), kind="stable")
     ends = np.searchsorted(table.ranks[order], np.arange(k_max), side="right")

@@ -393,12 +393,15 @@ def _closer(
 
 def _ranks(table: np.ndarray, point: np.ndarray, distance: np.ndarray) -> np.ndarray:
     """How many of each training point's neighbors are at most as far as the new point."""
-    out = np.empty(len(point), dtype=np.int32)
-    step = max(1, PAIR_COORDINATES // table.shape[1])
-    for start in range(0, len(point), step):
-        part = slice(start, start + step)
-        out[part] = (table[point[part]] <= distance[part, None]).sum(axis=1)
-    return out
+    # A binary search in every row at once.
+    low = np.zeros(len(point), dtype=np.int32)
+    high = np.full(len(point), table.shape[1], dtype=np.int32)
+    while (low < high).any():
+        middle = (low + high) // 2
+        nearer = table[point, np.minimum(middle, table.shape[1] - 1)] <= distance
+        low = np.where(nearer & (low < high), middle + 1, low)
+        high = np.where(nearer, high, np.minimum(high, middle))
+    return low
 
 
 def _flatten(lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

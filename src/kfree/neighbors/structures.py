@@ -89,11 +89,10 @@ class Visit(ABC):
 
 def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
     """The neighborhoods of the training points for every K up to the table's."""
+    if structure == "asymmetric":
+        return nearest_table(graph.indices)
     n, k_max = graph.indices.shape
     forward = np.tile(np.arange(k_max, dtype=np.int32), n)
-    if structure == "asymmetric":
-        indptr = np.arange(0, n * k_max + 1, k_max)
-        return Neighborhoods(indptr, graph.indices.ravel(), forward, by_size=False, k_max=k_max)
     source = np.repeat(np.arange(n, dtype=np.int32), k_max)
     target = graph.indices.ravel()
     if structure == "boltzmann2":
@@ -108,6 +107,14 @@ def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))])
     by_size = structure == "boltzmann2"
     return Neighborhoods(indptr, neighbor[order], rank[order], by_size)
+
+
+def nearest_table(indices: np.ndarray) -> Neighborhoods:
+    """Lists of nearest neighbors (n, k_max), nearest first, as neighborhoods."""
+    n, k_max = indices.shape
+    ranks = np.tile(np.arange(k_max, dtype=np.int32), n)
+    indptr = np.arange(0, n * k_max + 1, k_max)
+    return Neighborhoods(indptr, indices.ravel(), ranks, by_size=False, k_max=k_max)
 
 
 @dataclass(frozen=True)
