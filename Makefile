@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality clean help
+.PHONY: demo test lint quality paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -26,6 +26,9 @@ lint: $(VENV)/.has-dev ## ruff and mypy only
 
 quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
 	@$(RUN) benchmarks/quality.py $(ARGS)
+
+paper: $(VENV)/.has-paper ## the paper's tables and figures, in build/paper; options in ARGS="--quick"
+	@$(RUN) -m kfree paper --output build/paper $(ARGS)
 
 clean: ## remove .venv, caches and everything the commands above made
 	rm -rf $(VENV) build demo dist .mypy_cache .pytest_cache .ruff_cache
@@ -49,7 +52,12 @@ $(VENV)/.has-demo: pyproject.toml | $(VENV)/.made
 	@$(PIP) -e ".[plot]"
 	@touch $@
 
+$(VENV)/.has-paper: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the paper's experiments need (once) ..."
+	@$(PIP) -e ".[paper]"
+	@touch $@ $(VENV)/.has-demo
+
 $(VENV)/.has-dev: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the tests need (once) ..."
 	@$(PIP) -e ".[dev]"
-	@touch $@ $(VENV)/.has-demo
+	@touch $@ $(VENV)/.has-demo $(VENV)/.has-paper

@@ -1,17 +1,14 @@
 """kfree beside a grid search over k, and beside a random forest, on every data set there is.
 
 Run by `make quality`. Writes docs/quality.md and docs/quality.csv. What has been measured is kept
-in build/quality/, one file for each data set, so an interrupted run goes on where it stopped.
+in build/quality/, one file for each result, so an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import hashlib
 import io
-import json
-import os
 import platform
 import shutil
 import sys
@@ -29,9 +26,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-import kfree.evaluation
 from kfree import KFreeClassifier
 from kfree.evaluation import DataNotFound, Dataset, Evaluation, Spread, cross_validate, data
+from kfree.evaluation.store import Store, digest_evaluation, digest_files, digest_model, write
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "quality"
@@ -49,8 +46,6 @@ TITLES = {
     GRID: "`GridSearchCV(KNeighborsClassifier(), {'n_neighbors': 1..50}, cv=4)`",
     FOREST: "`RandomForestClassifier(random_state=0)`",
 }
-# Parts of the package that cannot change a prediction: an edit there keeps what was measured.
-NOT_THE_MODEL = {"displays.py", "cli.py", "persistence.py", "paper", "evaluation"}
 
 
 @dataclass(frozen=True)
@@ -157,19 +152,18 @@ def measure(folder: Path, name: str, options: argparse.Namespace) -> Measured:
     dataset = data.load(name)
     n_classes = len(np.unique(dataset.y))
     print(f"{dataset.X.shape[0]:6d} x {dataset.X.shape[1]:4d}, {n_classes:2d} classes", end="")
-    path = CACHE / f"{name}.json"
-    kept = read_cache(path)
+    store = Store(CACHE)
     results = {}
     for title, estimator in estimators(len(dataset.y), options).items():
         key = conditions(title, data_path(folder, name), options)
-        if kept.get(title, {}).get("key") == key:
-            results[title] = from_json(kept[title]["result"])
+        kept = store.get(f"{name} {title}", key)
+        if kept is not None:
+            results[title] = from_json(kept)
             print(f"  {title}: kept", end="", flush=True)
         else:
             start = time.perf_counter()
             results[title] = run(dataset, title, estimator, options.jobs)
-            kept[title] = {"key": key, "result": asdict(results[title])}
-            write(path, json.dumps(kept, indent=1))
+            store.put(f"{name} {title}", key, asdict(results[title]))
             print(f"  {title}: {time.perf_counter() - start:.1f} s", end="", flush=True)
     print()
     return Measured(name, *dataset.X.shape, n_classes, results)
@@ -186,42 +180,21 @@ def run(dataset: Dataset, title: str, estimator: BaseEstimator, n_jobs: int) -> 
 
 def conditions(title: str, path: Path, options: argparse.Namespace) -> dict[str, object]:
     """All that a result depends on."""
-    package = Path(kfree.evaluation.__file__).parent.parent
     key: dict[str, object] = {
-        "data": digest([path]),
-        "evaluation": digest(sorted((package / "evaluation").glob("*.py"))),
+        "data": digest_files([path]),
+        "evaluation": digest_evaluation(),
         "settings": [N_SPLITS, N_SPLITS_GRID, RANDOM_STATE, LARGEST_CANDIDATE],
         "jobs": options.jobs,
         "scikit-learn": version("scikit-learn"),
     }
     if title == KFREE:
         key["kfree"] = version("kfree")
-        key["source"] = digest(
-            [
-                source
-                for source in sorted(package.rglob("*.py"))
-                if source.relative_to(package).parts[0] not in NOT_THE_MODEL
-            ]
-        )
+        key["source"] = digest_model()
     return key
-
-
-def digest(paths: list[Path]) -> str:
-    total = hashlib.sha256()
-    for path in paths:
-        total.update(path.name.encode() + b"\0" + path.read_bytes())
-    return total.hexdigest()[:16]
 
 
 def data_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.csv.gz"
-
-
-def read_cache(path: Path) -> dict[str, dict]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return {}
 
 
 def from_json(values: dict[str, dict[str, float]]) -> Evaluation:
@@ -344,14 +317,6 @@ def as_csv(measured: list[Measured]) -> str:
                 + [f"{value:.6g}" for s in spreads for value in (s.mean, s.std)]
             )
     return text.getvalue()
-
-
-def write(path: Path, text: str) -> None:
-    """Write beside, then rename: nobody ever reads half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
 
 
 if __name__ == "__main__":

@@ -93,14 +93,18 @@ def folder() -> Path:
 
 def names() -> list[str]:
     """Return the names of the data sets that are there, sorted."""
-    return sorted(path.name.removesuffix(_SUFFIX) for path in folder().glob(f"*{_SUFFIX}"))
+    return _names(folder())
 
 
-def load(name: str) -> Dataset:
-    """Read one data set by its name."""
-    path = folder() / f"{name}{_SUFFIX}"
+def _names(where: Path) -> list[str]:
+    return sorted(path.name.removesuffix(_SUFFIX) for path in where.glob(f"*{_SUFFIX}"))
+
+
+def load(name: str, where: Path | None = None) -> Dataset:
+    """Read one data set by its name, from `folder()` or another folder."""
+    path = (folder() if where is None else where) / f"{name}{_SUFFIX}"
     if not path.is_file():
-        there = ", ".join(names()) or "none"
+        there = ", ".join(_names(path.parent)) or "none"
         raise DataNotFound(f"There is no data set {name!r} in {path.parent}, which has: {there}.")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         header, *rows = csv.reader(lines)

@@ -264,7 +264,7 @@ def reduced(
     if len(todo):
         rest = trimmed(posterior)
         for i in todo:
-            found[i] = rest.of(i)
+            found[i] = rest.of(int(i))
     return _padded(found)
 
 

@@ -1,0 +1,63 @@
+"""The command ``kfree paper``: its options, and what it says."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import joblib
+import typer
+from rich.console import Console
+
+from kfree.evaluation.data import DataNotFound
+from kfree.paper.progress import Bar
+from kfree.paper.run import PARTS, PaperError, make
+from kfree.paper.settings import FULL, QUICK
+
+Part = StrEnum("Part", {name: name for name in PARTS})  # type: ignore[misc]
+
+INTERRUPTED = 130
+
+
+def paper(
+    output: Annotated[Path, typer.Option(help="The folder to write to.", file_okay=False)] = Path(
+        "paper"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="A minute's version.")] = False,
+    only: Annotated[
+        list[Part] | None, typer.Option(help="Only this part; may be given several times.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of data sets, <name>.csv.gz each.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; all cores if not given.")
+    ] = None,
+) -> None:
+    """Make the tables and figures of the paper anew, as one page and CSV files.
+
+    An interrupted run goes on where it stopped when the same command is given again.
+    """
+    console, errors = Console(), Console(stderr=True)
+    parts = tuple(part.value for part in only) if only else tuple(PARTS)
+    try:
+        with Bar(console) as bar:
+            made = make(
+                output, QUICK if quick else FULL, parts, data, jobs or joblib.cpu_count(), bar
+            )
+    except (PaperError, DataNotFound, ValueError, OSError) as error:
+        errors.print(f"kfree paper: {error}", style="red", highlight=False, markup=False)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        errors.print("Interrupted. The same command goes on from here.", highlight=False)
+        raise typer.Exit(INTERRUPTED) from None
+    for sentence in made.missing.values():
+        errors.print(sentence, style="yellow", highlight=False, markup=False)
+    names = ", ".join(path.name for path in made.files if path != made.page)
+    console.print(
+        f"Written: {made.page}, and beside it {names}.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
