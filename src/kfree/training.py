@@ -39,8 +39,9 @@ LAST_K_MAX = 512
 TAIL = 1e-6
 # How many rows the first guess at k_max looks at.
 PILOT_ROWS = 500
-# Below this many points one label matters so much that no node is spared: for new points, and for
-# rows that are held out.
+# With fewer points one label matters so much that no node is spared; with somewhat more, none that
+# can matter. Rows that are held out change more than new points do.
+VERY_FEW_POINTS = 40
 FEW_POINTS = 100
 FEW_POINTS_HELD_OUT = 200
 
@@ -73,8 +74,10 @@ class Model:
     @cached_property
     def rule(self) -> Rule:
         """Nodes that serve every new point."""
-        if len(self.labels) < FEW_POINTS:
+        if len(self.labels) < VERY_FEW_POINTS:
             return all_nodes(self.posterior)
+        if len(self.labels) < FEW_POINTS:
+            return trimmed(self.posterior)
         log_worst = self.histogram.log_worst
         return reduced(self.posterior, log_worst, self.n_classes, _reach_new)
 

@@ -33,7 +33,7 @@ BLOCK_DISTANCES = 1 << 22
 # How many rows go through a tree at a time.
 BLOCK_ROWS = 8192
 # How many coordinates are gathered at a time to compare pairs of rows.
-PAIR_COORDINATES = 1 << 18
+PAIR_COORDINATES = 1 << 16
 
 
 @dataclass(frozen=True)
