@@ -356,3 +356,36 @@ def test_grid_of_a_density(bad):
     words = ["beta", "one-dimensional", "positive"]
     assert "\n" not in refused(lambda: model.training_density(bad), words)
     assert "\n" not in refused(lambda: model.posterior(X[:2]).density(bad), words)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"metric": "euclidean", "metric_params": {"w": [1.0, 1.0]}}, "no parameter 'w'"),
+        ({"metric": "minkowski", "metric_params": {"weights": [1.0]}}, "no parameter 'weights'"),
+        ({"metric": "minkowski", "metric_params": {"w": [1.0]}}, "must have shape"),
+        ({"metric": "seuclidean", "metric_params": {"V": [1.0, 1.0, 1.0]}}, "must have shape"),
+        ({"metric": "mahalanobis", "metric_params": {"VI": [1.0, 1.0]}}, "must have shape"),
+    ],
+)
+def test_parameters_of_the_metric(params, words):
+    X = np.arange(12.0).reshape(6, 2)
+    with pytest.raises(ValueError, match=words):
+        KFreeClassifier(**params).fit(X, [0, 1, 0, 1, 0, 1])
+
+
+def test_negative_precomputed_distances():
+    with pytest.raises(ValueError, match="negative"):
+        KFreeClassifier(metric="precomputed").fit(-np.ones((4, 4)), [0, 1, 0, 1])
+
+
+def test_labels_of_two_kinds():
+    y = np.array(["a", 1, "a", 1], dtype=object)
+    with pytest.raises(ValueError, match="y mixes labels"):
+        KFreeClassifier().fit(np.arange(4.0)[:, None], y)
+
+
+def test_vote_has_no_leave_one_out():
+    model = StructuredKNNClassifier(1).fit(np.arange(4.0)[:, None], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="leave-one-out"):
+        model.predict(None)

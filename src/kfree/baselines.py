@@ -287,6 +287,7 @@ class StructuredKNNClassifier(_FixedNeighbors):
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
+        validation.check_given(self, X)
         arrivals = self._arrivals(X, reverse=self.structure != "asymmetric")
         k, n_classes, n_rows = self.n_neighbors_, len(self.classes_), len(arrivals.forward)
         # One electorate for each row, ordered by row and then by distance and index.

@@ -21,6 +21,8 @@ from kfree.neighbors.structures import STRUCTURES
 
 INFERENCES = ("quadrature", "laplace", "metropolis")
 UPDATES = ("joint", "conditional")
+# What the metrics that become Minkowski distances take; the others hand everything on.
+METRIC_PARAMS = {"minkowski": {"p", "w"}, "seuclidean": {"V"}, "mahalanobis": {"V", "VI"}}
 
 
 def one_of(name: str, value: Any, choices: Any) -> None:
@@ -45,6 +47,12 @@ def check_metric(metric: Any, p: Any, metric_params: Any, algorithm: str) -> Non
     if metric_params is not None and not isinstance(metric_params, dict):
         raise ValueError(f"metric_params must be a dict or None; got {metric_params!r}.")
     one_of("algorithm", algorithm, ALGORITHMS)
+    known = METRIC_PARAMS.get(metric, set()) if isinstance(metric, str) else None
+    unknown = set(metric_params or {}) - known if known is not None else set()
+    if unknown and metric not in PAIRWISE:
+        names = ", ".join(sorted(map(repr, unknown)))
+        takes = ", ".join(sorted(map(repr, known or {}))) or "none"
+        raise ValueError(f"metric={metric!r} has no parameter {names}; it takes {takes}.")
     slow = callable(metric) or metric in PAIRWISE or metric == "precomputed"
     if algorithm == "kd_tree" and (slow or (metric == "minkowski" and p < 1.0)):
         raise ValueError(
@@ -144,6 +152,16 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarr
             "With metric='precomputed' X must be the square matrix of distances between the "
             f"training rows; got shape {X.shape}."
         )
+    if estimator.metric == "precomputed" and (X < 0).any():
+        raise ValueError("With metric='precomputed' X must hold distances; it has negative values.")
+    for name, value in (estimator.metric_params or {}).items():
+        shape, n = np.shape(value), X.shape[1]
+        wanted = (n, n) if name == "VI" or (name == "V" and len(shape) == 2) else (n,)
+        if name in ("w", "V", "VI") and isinstance(estimator.metric, str) and shape != wanted:
+            raise ValueError(
+                f"metric_params[{name!r}] has shape {shape}; X has {n} features, so it must have "
+                f"shape {wanted}."
+            )
     if estimator.metric == "haversine" and X.shape[1] != 2:
         raise ValueError(
             "metric='haversine' needs 2 features, latitude and longitude in radians; "
@@ -167,6 +185,15 @@ def check_new(estimator: Any, X: Any) -> np.ndarray:
             f"{estimator.n_features_in_} features as input."
         )
     return X
+
+
+def check_given(estimator: Any, X: Any) -> None:
+    """Raise if there are no rows where leave-one-out is not offered."""
+    if X is None:
+        raise ValueError(
+            f"{type(estimator).__name__} needs rows to predict; leave-one-out by X=None is offered "
+            "by KFreeClassifier and PKNNClassifier."
+        )
 
 
 def check_beta(beta: Any) -> np.ndarray:
@@ -212,7 +239,12 @@ def _labels(y: Any) -> np.ndarray:
         raise ValueError(
             f"Input y contains {kind}, first in row {row}; every training row needs a label."
         )
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except TypeError:
+        raise ValueError(
+            "y mixes labels that cannot be ordered, such as text and numbers; use one kind."
+        ) from None
     return y
 
 
