@@ -386,7 +386,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         elif exact and joint and X is not None and model.structure == "asymmetric":
             per_row = n_nodes * n_classes + k + 2 * n_classes * len(model.active)
         else:
-            per_row = n_nodes * k * n_classes * (1 if exact else model.n_k)
+            # Algorithm 1 keeps the neighborhoods of all K while it looks for modes.
+            per_row = (n_nodes + (0 if exact else model.n_k)) * k * n_classes
         step = max(1, BLOCK_NUMBERS // per_row)
         blocks = []
         if X is None:
