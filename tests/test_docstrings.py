@@ -1,0 +1,13 @@
+"""The examples in docstrings give what they say."""
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["kfree.classifier", "kfree.baselines"])
+def test_examples(name):
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0
