@@ -23,7 +23,6 @@ class Gaussians:
     mean: np.ndarray  # (n_rows, n_k) mu_beta^(K)
     std: np.ndarray  # (n_rows, n_k) sigma_beta^(K)
     k_probabilities: np.ndarray  # (n_rows, n_k) normalised alpha_K
-    log_total: np.ndarray  # (n_rows,) log of the sum of alpha_K
 
     @property
     def beta_mean(self) -> np.ndarray:
@@ -67,7 +66,5 @@ def gaussians(log_maximum: np.ndarray, mode: np.ndarray, curvature: np.ndarray) 
     """
     std = 1.0 / np.sqrt(-curvature)
     log_alpha = log_maximum + np.log(std) + 0.5 * np.log(2.0 * np.pi)
-    top = log_alpha.max(axis=1, keepdims=True)
-    alpha = np.exp(log_alpha - top)
-    total = alpha.sum(axis=1, keepdims=True)
-    return Gaussians(mode, std, alpha / total, (top + np.log(total))[:, 0])
+    alpha = np.exp(log_alpha - log_alpha.max(axis=1, keepdims=True))
+    return Gaussians(mode, std, alpha / alpha.sum(axis=1, keepdims=True))
