@@ -32,7 +32,7 @@ SPARE = 4
 # How many distances one block of a brute-force search may hold (32 MiB each array).
 BLOCK_DISTANCES = 1 << 22
 # How many rows go through a tree at a time.
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 1024
 # How many coordinates are gathered at a time to compare pairs of rows.
 PAIR_COORDINATES = 1 << 16
 
