@@ -39,11 +39,10 @@ from kfree.neighbors.structures import (
 FIRST_K_MAX = 32
 LAST_K_MAX = 512
 TAIL = 1e-6
-# How many rows the first guess at k_max looks at, how often each counts, and how far below the best
-# a K may then be: a few rows say less than all, and a table that proves too short is made anew.
+# How many rows the first guess at k_max looks at, and how far below the best a K may then be. The
+# few rows speak for themselves only: to multiply what they say would multiply their noise.
 PILOT_ROWS = 500
-PILOT_WEIGHT = 4
-PILOT_NEGLIGIBLE = 10.0
+PILOT_NEGLIGIBLE = 5.0
 # With fewer points one label matters so much that no node is spared; with somewhat more, none that
 # can matter. Rows that are held out change more than new points do.
 VERY_FEW_POINTS = 40
@@ -182,7 +181,7 @@ def train(
 ) -> Model:
     """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
     limit = min(len(labels) - 1, LAST_K_MAX)
-    k = _likely_k_max(search, labels, n_classes, limit, prior) if k_max is None else k_max
+    k = _likely_k_max(search, labels, n_classes, limit, prior, n_jobs) if k_max is None else k_max
     modes = None
     while True:
         graph = search.graph(k, n_jobs)
@@ -209,24 +208,23 @@ def train(
 
 
 def _likely_k_max(
-    search: Search, labels: np.ndarray, n_classes: int, limit: int, prior: GammaPrior
+    search: Search,
+    labels: np.ndarray,
+    n_classes: int,
+    limit: int,
+    prior: GammaPrior,
+    n_jobs: int | None,
 ) -> int:
     """A first guess at the table's size, from a few rows that stand for all."""
-    k = min(FIRST_K_MAX, limit)
     n_rows = len(labels)
     if n_rows < 4 * PILOT_ROWS:
-        return k
+        return min(FIRST_K_MAX, limit)
+    k = min(4 * FIRST_K_MAX, limit)
     rows = np.linspace(0, n_rows - 1, PILOT_ROWS).astype(np.int64)
     while True:
-        indices, _ = search.nearest_of(rows, k)
+        indices = search.nearest_of(rows, k, n_jobs)
         counted = histogram(nearest_table(indices), labels, n_classes, k, rows)
-
-        def scaled(beta: np.ndarray, derivatives: bool, ks: slice, counted=counted) -> tuple:
-            log = counted.log_pseudo_likelihood(beta, derivatives, ks)
-            parts = (log.value, log.slope, log.curvature) if derivatives else (log.value,)
-            return tuple(part * PILOT_WEIGHT for part in parts)
-
-        log_evidence = find_modes(scaled, k, prior).log_evidence
+        log_evidence = find_modes(_log_likelihood(counted), k, prior).log_evidence
         last = int(np.flatnonzero(log_evidence > log_evidence.max() - PILOT_NEGLIGIBLE)[-1]) + 1
         wanted = max(last * 4 // 3 + 2, min(FIRST_K_MAX, limit))
         if wanted <= k:
