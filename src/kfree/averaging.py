@@ -17,8 +17,9 @@ from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
 from kfree.likelihood.entering import OwnTerms, add_changes
+from kfree.likelihood.joining import log_joint
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
-from kfree.likelihood.slots import ClassSlots, every_class
+from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
 from kfree.neighbors.structures import NewPoints
 from kfree.training import TABLE_CLASSES, Model
 
@@ -125,28 +126,21 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
 def _predictor(model: Model, rows: OpenLabels) -> Callable:
     """A function of i: slots, conditionals, log of the total mass at the i-th K, in this order."""
     rule = _rule(model, rows)
-    visit = rows.visit
-    asymmetric = model.structure == "asymmetric" and rows.n_classes <= TABLE_CLASSES
-    if asymmetric and isinstance(visit, NewPoints):
-        arrivals = visit.arrivals
+    joint = _log_joint(model, rows)
+    if joint is not None:
         slots = every_class(rows.n_rows, rows.n_classes)
-        own = OwnTerms(arrivals, rows.labels, rows.n_classes)
-        tables, arrivals = model.entered(arrivals) if rows.joint else (None, arrivals)
 
-        def by_entering(i: int) -> tuple:
-            k, beta = model.active[i] + 1, rule.of(i)[0]
-            log_class = own.at(k, beta)
-            if tables is not None:
-                add_changes(log_class, arrivals, tables[i], k)
+        def of_every_class(i: int) -> tuple:
+            log_class = joint(i)  # (n_rows, n_classes, n_beta)
             high = log_class.max(axis=1)
             log_class -= high[:, None, :]
             share = np.exp(log_class, out=log_class)
             total = share.sum(axis=1)
             share /= total[:, None, :]
             absent = np.zeros_like(total)
-            return slots, share.reshape(-1, len(beta)), absent, np.log(total) + high
+            return slots, share.reshape(-1, total.shape[1]), absent, np.log(total) + high
 
-        return by_entering
+        return of_every_class
 
     def in_general(i: int) -> tuple:
         predictive, leaves = rows.at(model.active[i] + 1).predictive(rule.of(i)[0])
@@ -156,6 +150,35 @@ def _predictor(model: Model, rows: OpenLabels) -> Callable:
         return predictive.slots, listed, absent, log_total
 
     return in_general
+
+
+def _log_joint(model: Model, rows: OpenLabels) -> Callable | None:
+    """A function of i: log p(z, z' = c) - log p(z) of new points, where there is a fast way."""
+    rule, visit = _rule(model, rows), rows.visit
+    if not isinstance(visit, NewPoints):
+        return None
+    if model.structure != "asymmetric":
+        if not rows.joint or rows.n_classes > DENSE_CLASSES:
+            return None
+
+        def joining(i: int) -> np.ndarray:
+            k, beta = model.active[i] + 1, rule.of(i)[0]
+            return log_joint(visit, rows.labels, model.around(i), k, beta)
+
+        return joining
+    if rows.n_classes > TABLE_CLASSES:
+        return None
+    own = OwnTerms(visit.arrivals, rows.labels, rows.n_classes)
+    tables, arrivals = model.entered(visit.arrivals) if rows.joint else (None, visit.arrivals)
+
+    def entering(i: int) -> np.ndarray:
+        k, beta = model.active[i] + 1, rule.of(i)[0]
+        log_class = own.at(k, beta)
+        if tables is not None:
+            add_changes(log_class, arrivals, tables[i], k)
+        return log_class
+
+    return entering
 
 
 def average_by_laplace(model: Model, rows: OpenLabels) -> Average:

@@ -21,6 +21,7 @@ from kfree.inference.quadrature import (
     trimmed,
 )
 from kfree.likelihood.entering import Entered, entered_tables
+from kfree.likelihood.joining import Around, around
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.patterns import Histogram, histogram
 from kfree.neighbors.flat import distinct
@@ -110,6 +111,21 @@ class Model:
         betas = [self.rule.of(i)[0] for i in range(len(self.active))]
         own, ks = self.labels[points], self.active + 1
         return entered_tables(nearest, own, self.labels, self.n_classes, ks, betas)
+
+    def around(self, i: int) -> Around:
+        """What is around the training points at the i-th K that matters; kept where small."""
+        found = self._all_around.get(i)
+        if found is None:
+            k, beta = int(self.active[i]) + 1, self.rule.of(i)[0]
+            found = around(self.table, self.labels, self.n_classes, k, beta)
+            n_numbers = found.count.size + found.log_term.size
+            if (len(self._all_around) + 1) * n_numbers <= TABLE_NUMBERS:
+                self._all_around[i] = found
+        return found
+
+    @cached_property
+    def _all_around(self) -> dict[int, Around]:
+        return {}
 
     @property
     def k_needed(self) -> int:

@@ -383,22 +383,23 @@ class BruteSearch(Search):
 
 def make_search(space: Space, points: np.ndarray, algorithm: str) -> Search:
     """The search that `algorithm` names, or for "auto" the one that suits the points."""
-    tree = isinstance(space, Minkowski) and space.p >= 1.0
     if algorithm == "auto":
-        algorithm = "kd_tree" if tree and _tree_pays(*points.shape, space.p) else "brute"
+        tree = isinstance(space, Minkowski) and space.p >= 1.0
+        tree = tree and _tree_pays(len(points), points.shape[1], space.p == 2.0)  # type: ignore[union-attr]
+        algorithm = "kd_tree" if tree else "brute"
     if algorithm == "kd_tree":
         assert isinstance(space, Minkowski)
         return TreeSearch(space, points)
     return BruteSearch(space, points)
 
 
-def _tree_pays(n_points: int, n_features: int, p: float) -> bool:
+def _tree_pays(n_points: int, n_features: int, product: bool) -> bool:
     """Whether a tree beats all pairs, by measurement (docs/performance.md).
 
     Each further dimension has a tree look at more of the points, so it takes more of them until it
     pays. Without a matrix product, pairs cost more, and trees pay sooner.
     """
-    if p != 2.0:
+    if not product:
         return n_points > 500 and n_features <= 15
     return n_points > 500 * 30 ** max(0.0, (n_features - 3) / 3) and n_features <= 15
 

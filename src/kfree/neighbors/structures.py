@@ -127,14 +127,37 @@ class NewPoints(Visit):
     def take(self, rows: np.ndarray) -> NewPoints:
         return NewPoints(self.structure, self.graph, self.arrivals.take(rows))
 
+    def entered(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, the points whose K nearest they enter, and whom they push out there."""
+        inside = self.arrivals.reverse_rank < k
+        point = self.arrivals.reverse_point[inside].astype(np.int64)
+        pushed = self.graph.indices[point, k - 1].astype(np.int64)
+        return self.arrivals.reverse_row[inside], point, pushed
+
+    def gone(self, k: int, row: np.ndarray, point: np.ndarray, pushed: np.ndarray) -> np.ndarray:
+        """Which of the edges point - pushed, as `entered` gives them, go.
+
+        Under boltzmann every edge counts for itself. In the undirected graph of boltzmann2 an edge
+        stays while its other direction does: `point` has a rank below k - 1 in the list of
+        `pushed`, or k - 1 and the new point did not push it out there too. Edges that go in both
+        directions are counted once.
+        """
+        if self.structure != "boltzmann2":
+            return np.ones(len(row), dtype=bool)
+        n = self.graph.n_points
+        back = self.graph.mutual_rank[point, k - 1]
+        gone = back >= k
+        last = np.flatnonzero(back == k - 1)
+        both = np.isin(row[last] * n + pushed[last], row * n + point)
+        gone[last[both & (point[last] < pushed[last])]] = True
+        return gone
+
     def changes(self, k: int, touch: bool) -> Changes:
         near = self.arrivals
         n = self.graph.n_points
         forward_row = np.repeat(np.arange(self.n_rows), k)
         forward_point = near.forward[:, :k].ravel().astype(np.int64)
-        entered = near.reverse_rank < k
-        row = near.reverse_row[entered]
-        point = near.reverse_point[entered].astype(np.int64)
+        row, point, pushed = self.entered(k)
         if self.structure == "asymmetric":
             own_row, own_neighbor = forward_row, forward_point
         else:
@@ -144,16 +167,14 @@ class NewPoints(Visit):
                 own_row, own_neighbor = np.divmod(np.unique(own_row * n + own_neighbor), n)
         if not touch:
             return _untouched(self.n_rows, own_row, own_neighbor)
-        pushed = self.graph.indices[point, k - 1].astype(np.int64)  # whom the new point replaces
         if self.structure == "asymmetric":
             pairs = np.arange(len(row))
             one = np.ones(len(row), dtype=np.int64)
             return Changes(
                 self.n_rows, own_row, own_neighbor, row, point, one, pairs, pushed, by_point=True
             )
-        if self.structure == "boltzmann2":
-            gone = self._gone(k, row, point, pushed)
-            row, point, pushed = row[gone], point[gone], pushed[gone]
+        gone = self.gone(k, row, point, pushed)
+        row, point, pushed = row[gone], point[gone], pushed[gone]
         # The neighborhoods are symmetric: the row's own neighbors take it up as often, and an edge
         # that goes is gone on both sides.
         losers = np.concatenate([row * n + point, row * n + pushed])
@@ -173,21 +194,6 @@ class NewPoints(Visit):
             np.concatenate([pushed, point]),
             by_point=False,
         )
-
-    def _gone(self, k: int, row: np.ndarray, point: np.ndarray, pushed: np.ndarray) -> np.ndarray:
-        """Which of the edges point - pushed vanish from the undirected graph.
-
-        An edge stays while its other direction does: `point` has a rank below k - 1 in the list
-        of `pushed`, or k - 1 and the new point did not push it out there too. Edges that go in
-        both directions are counted once.
-        """
-        n = self.graph.n_points
-        back = self.graph.mutual_rank[point, k - 1]
-        gone = back >= k
-        last = np.flatnonzero(back == k - 1)
-        both = np.isin(row[last] * n + pushed[last], row * n + point)
-        gone[last[both & (point[last] < pushed[last])]] = True
-        return gone
 
 
 @dataclass(frozen=True)
