@@ -86,16 +86,20 @@ class OwnTerms:
 
 def add_changes(log_class: np.ndarray, arrivals: Arrivals, table: Entered, k: int) -> None:
     """Add to log terms (n_rows, n_classes, n_beta) what the new points change around them."""
-    entered = arrivals.reverse_rank < k
-    number = np.bincount(arrivals.reverse_row[entered], minlength=len(log_class))
-    indptr = np.concatenate([[0], np.cumsum(number)])
-    state = table.state[arrivals.reverse_point[entered]]
-    shape = len(log_class), len(table.change)
+    inside = arrivals.reverse_rank < k
+    state = table.state[arrivals.reverse_point[inside]]
+    change = gathered(arrivals.reverse_row[inside], state, table.change, len(log_class))
+    log_class += change.reshape(log_class.shape)
+
+
+def gathered(row: np.ndarray, state: np.ndarray, change: np.ndarray, n_rows: int) -> np.ndarray:
+    """The sum of `change[state]` over each row; `row` is in increasing order."""
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))])
     # The format is right as it is made, and checking it would take longer than small products do.
-    gather = sparse.csr_array(shape)
-    gather.data, gather.indices = np.ones(len(state)), state
-    gather.indptr = indptr.astype(state.dtype)
-    log_class += (gather @ table.change.reshape(len(table.change), -1)).reshape(log_class.shape)
+    matrix = sparse.csr_array((n_rows, len(change)))
+    matrix.data, matrix.indices = np.ones(len(state)), state
+    matrix.indptr = indptr.astype(state.dtype)
+    return matrix @ change.reshape(len(change), -1)
 
 
 def class_counts(near: np.ndarray, n_classes: int) -> np.ndarray:

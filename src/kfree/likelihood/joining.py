@@ -3,8 +3,8 @@
 This is `open_labels` for new points and few classes. A new point joins the neighborhoods of its own
 neighbors and of the points it comes near to; each of the latter lets go of its last neighbor, and
 that edge is gone on both sides. All of this is written down as events, one word each, and sorted by
-row and point: what happens to one point then stands together, its class counts after follow by
-counting, and its new log term is evaluated for each class that the new point may have.
+row and point, so that what happens to one point stands together. The same happens to a point around
+many rows: its new log term, for each class that the new point may have, is evaluated once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfree.likelihood.entering import gathered
+from kfree.neighbors.flat import distinct_hashes, expand
 from kfree.neighbors.structures import Neighborhoods, NewPoints
 
 # Above this, exp overflows.
@@ -25,7 +27,7 @@ BLOCK_NUMBERS = 1 << 18
 class Around:
     """Class counts around all training points at one K, and their log terms at its betas."""
 
-    count: np.ndarray  # (n_points, n_classes)
+    count: np.ndarray  # (n_classes, n_points)
     size: np.ndarray | None  # (n_points,) what a count is divided by; None if by K
     log_term: np.ndarray  # (n_points, n_beta)
 
@@ -34,14 +36,15 @@ def around(
     table: Neighborhoods, labels: np.ndarray, n_classes: int, k: int, beta: np.ndarray
 ) -> Around:
     """What is around the training points at K = k."""
-    owner, neighbor = table.of(np.arange(len(labels)), k)
-    flat = np.bincount(owner * n_classes + labels[neighbor], minlength=len(labels) * n_classes)
-    count = flat.reshape(-1, n_classes).astype(np.int32)
-    size = count.sum(axis=1) if table.by_size else None
+    n = len(labels)
+    owner, neighbor = table.of(np.arange(n), k)
+    flat = np.bincount(labels[neighbor] * n + owner, minlength=n_classes * n)
+    count = flat.reshape(n_classes, n).astype(np.int32)
+    size = count.sum(axis=0) if table.by_size else None
     b = beta / (k if size is None else size[:, None])
-    top = count.max(axis=1)
-    total = np.exp(-(top[:, None] - count)[:, :, None] * np.atleast_2d(b)[:, None, :]).sum(axis=1)
-    own = count[np.arange(len(labels)), labels]
+    top = count.max(axis=0)
+    total = np.exp(-(top - count)[:, :, None] * b).sum(axis=0)
+    own = count[labels, np.arange(n)]
     return Around(count, size, (own - top)[:, None] * b - np.log(total))
 
 
@@ -49,103 +52,119 @@ def log_joint(
     visit: NewPoints, labels: np.ndarray, near: Around, k: int, beta: np.ndarray
 ) -> np.ndarray:
     """log p(z, z' = c | beta, K) - log p(z | beta, K): (n_rows, n_classes, n_beta)."""
-    n_classes = near.count.shape[1]
-    pairs = _pairs(visit, labels, n_classes, k, once=near.size is not None)
-    number = pairs.weight * (1 if near.size is None else pairs.weight > 0)
-    own = np.bincount(pairs.row * n_classes + labels[pairs.point], number, visit.n_rows * n_classes)
-    own = own.reshape(visit.n_rows, n_classes)
+    n_rows, n_classes = visit.n_rows, len(near.count)
+    events = _events(visit, labels, n_classes, k)
+    weight = events.weight if near.size is None else np.minimum(events.weight, 1)
+    slot = events.row * n_classes + labels[events.point]
+    own = np.bincount(slot, weight, n_rows * n_classes).reshape(n_rows, n_classes)
     b = beta / (k if near.size is None else own.sum(axis=1)[:, None])
     log_class = own[:, :, None] * np.atleast_2d(b)[:, None, :]
-    top = log_class.max(axis=1, keepdims=True)
-    log_class -= top
+    log_class -= log_class.max(axis=1, keepdims=True)
     log_class -= np.log(np.exp(log_class).sum(axis=1, keepdims=True))
-    step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
-    starts = np.searchsorted(pairs.row, np.arange(visit.n_rows + 1))
-    first = 0
-    while first < visit.n_rows:
-        last = int(np.searchsorted(starts, starts[first] + step, side="right")) - 1
-        last = min(max(last, first + 1), visit.n_rows)
-        part = slice(starts[first], starts[last])
-        if part.stop > part.start:
-            change = _changes(pairs, part, labels, near, k, beta)
-            filled = first + np.flatnonzero(np.diff(starts[first : last + 1]))
-            log_class[filled] += np.add.reduceat(change, starts[filled] - part.start)
-        first = last
+    # The same happens to a point around many rows.
+    shown_by, state, _ = distinct_hashes(events.hashed)
+    point, lost = events.point[shown_by], _lost(events, shown_by, n_classes)
+    change = np.concatenate(
+        [
+            _changes(point[part], weight[shown_by[part]], lost[:, part], labels, near, k, beta)
+            for part in _parts(len(point), n_classes * len(beta))
+        ]
+    )
+    log_class += gathered(events.row, state, change, n_rows).reshape(log_class.shape)
     return log_class
 
 
 @dataclass(frozen=True)
-class _Pairs:
-    """Rows and the training points whose neighborhoods they change, ordered by row."""
+class _Events:
+    """What happens to which point around which row; pairs are ordered by row and point."""
 
     row: np.ndarray  # (n_pairs,)
     point: np.ndarray  # (n_pairs,)
     weight: np.ndarray  # (n_pairs,) how often the point takes up the row
-    lost: np.ndarray  # (n_pairs, n_classes) neighbors that it lets go
+    hashed: np.ndarray  # (n_pairs,) the point and all that happens to it
+    first: np.ndarray  # (n_pairs + 1,) the first event of each pair
+    code: np.ndarray  # (n_events,) 0: takes up the row; 1 + c: lets go of a neighbor of class c
 
 
-def _pairs(visit: NewPoints, labels: np.ndarray, n_classes: int, k: int, once: bool) -> _Pairs:
-    n, n_rows = visit.graph.n_points, visit.n_rows
-    near = visit.arrivals
+def _events(visit: NewPoints, labels: np.ndarray, n_classes: int, k: int) -> _Events:
+    n, bits = visit.graph.n_points, (n_classes + 1).bit_length()
     row, point, pushed = visit.entered(k)
-    bits = (n_classes + 1).bit_length()
-    # Code 0: the point takes up the row; 1 + c: it lets go of a neighbor of class c.
-    forward = (np.arange(n_rows)[:, None] * n + near.forward[:, :k]).ravel()
+    forward = np.arange(visit.n_rows)[:, None] * n + visit.arrivals.forward[:, :k]
     entered = row * n + point
     gone = visit.gone(k, row, point, pushed)
     row, point, pushed = row[gone], point[gone], pushed[gone]
     events = np.concatenate(
         [
-            forward << bits,
+            forward.ravel() << bits,
             entered << bits,
-            ((row * n + point) << bits) + 1 + labels[pushed],
-            ((row * n + pushed) << bits) + 1 + labels[point],
+            ((row * n + point) << bits) + (1 + labels[pushed]),
+            ((row * n + pushed) << bits) + (1 + labels[point]),
         ]
     )
     events.sort()
     key, code = events >> bits, events & ((1 << bits) - 1)
-    begins = np.empty(len(key), dtype=bool)
-    begins[:1] = True
-    np.not_equal(key[1:], key[:-1], out=begins[1:])
-    first = np.flatnonzero(begins)
-    weight = np.add.reduceat((code == 0).astype(np.int32), first)
-    losing = np.flatnonzero(code)
-    pair = np.cumsum(begins)[losing] - 1
-    lost = np.bincount(pair * n_classes + code[losing] - 1, minlength=len(first) * n_classes)
+    first = np.flatnonzero(np.diff(key, prepend=-1))
     row, point = np.divmod(key[first], n)
-    if once:
-        weight = np.minimum(weight, 1)
-    return _Pairs(row, point, weight, lost.reshape(-1, n_classes))
+    first = np.append(first, len(key))
+    # The word of an event, summed over a pair, tells pairs of the same point apart.
+    words = np.random.default_rng(20132).integers(0, 1 << 64, n_classes + 1, dtype=np.uint64)
+    hashed = np.add.reduceat(words[code], first[:-1]) if len(key) else np.empty(0, dtype=np.uint64)
+    hashed += (point + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    # Taking up, which happens once or twice, is sorted before letting go.
+    weight = (code[first[:-1]] == 0).astype(np.int64)
+    second = np.minimum(first[:-1] + 1, len(code) - 1)
+    weight += (weight > 0) & (first[:-1] + 1 < first[1:]) & (code[second] == 0)
+    return _Events(row, point, weight, hashed, first, code)
+
+
+def _lost(events: _Events, pairs: np.ndarray, n_classes: int) -> np.ndarray:
+    """How many neighbors of each class the points of some pairs let go: (n_classes, n_pairs)."""
+    owner, event = expand(events.first, pairs)
+    code = events.code[event]
+    losing = code > 0
+    slot = (code[losing] - 1) * len(pairs) + owner[losing]
+    return np.bincount(slot, minlength=n_classes * len(pairs)).reshape(n_classes, len(pairs))
 
 
 def _changes(
-    pairs: _Pairs, part: slice, labels: np.ndarray, near: Around, k: int, beta: np.ndarray
+    point: np.ndarray,
+    weight: np.ndarray,
+    lost: np.ndarray,
+    labels: np.ndarray,
+    near: Around,
+    k: int,
+    beta: np.ndarray,
 ) -> np.ndarray:
     """New log term less old, by the class of the new point: (n_pairs, n_classes, n_beta)."""
-    point, weight = pairs.point[part], pairs.weight[part, None]
-    count = near.count[point] - pairs.lost[part]
+    # Classes come first: sums over them then run over long arrays.
+    count = near.count[:, point] - lost
     each, own = np.arange(len(point)), labels[point]
-    top = count.max(axis=1)
-    below = top[:, None] - count  # (n_pairs, n_classes)
+    top = count.max(axis=0)
+    below = top - count  # (n_classes, n_pairs)
     if near.size is None:
         b = (beta / k)[None, :]
         share = np.exp(-b * np.arange(below.max() + 1)[:, None])[below]
     else:
-        size = near.size[point] - pairs.lost[part].sum(axis=1) + weight[:, 0]
+        size = near.size[point] - lost.sum(axis=0) + weight
         b = beta / np.maximum(size, 1)[:, None]
-        share = np.exp(-below[:, :, None] * b[:, None, :])
-    total = share.sum(axis=1, keepdims=True)
-    gain = b * weight  # (n_pairs, n_beta)
+        share = np.exp(-below[:, :, None] * b)
+    total = share.sum(axis=0)
+    gain = b * weight[:, None]  # (n_pairs, n_beta)
     if gain.max() < LARGEST_EXPONENT:
-        share *= np.expm1(gain)[:, None, :]
+        share *= np.expm1(gain)
         share += total
         new = np.log(share, out=share)
     else:
         # log(total + share (e^gain - 1)), the larger of the two taken out.
         with np.errstate(divide="ignore"):
-            more = np.log(share) + (gain + np.log1p(-np.exp(-gain)))[:, None, :]
+            more = np.log(share) + gain + np.log1p(-np.exp(-gain))
         new = np.logaddexp(np.log(total), more)
-    fixed = (count[each, own] - top)[:, None] * b - near.log_term[point]
-    np.subtract(fixed[:, None, :], new, out=new)
-    new[each, own] += gain
-    return new
+    fixed = (count[own, each] - top)[:, None] * b - near.log_term[point]
+    np.subtract(fixed, new, out=new)
+    new[own, each] += gain
+    return new.transpose(1, 0, 2)
+
+
+def _parts(n: int, n_numbers: int) -> list[slice]:
+    step = max(1, BLOCK_NUMBERS // n_numbers)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
