@@ -16,12 +16,15 @@ import numpy as np
 from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
-from kfree.likelihood.entering import OwnTerms, add_changes
+from kfree.likelihood.entering import OwnTerms, add_changes, log_joint_of_all
 from kfree.likelihood.joining import log_joint
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
 from kfree.neighbors.structures import NewPoints
 from kfree.training import TABLE_CLASSES, Model
+
+# Up to so many numbers (32 MiB) an array may have in which all K stand beside each other.
+AT_ONCE_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ def _moments(
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """The exact average over K and beta."""
     rule = _rule(model, rows)
+    if _fits_at_once(model, rows, rule):
+        return _average_at_once(model, rows, rule)
     n_active = len(model.active)
     parts = []
     log_mass = np.empty((rows.n_rows, n_active))
@@ -121,6 +126,46 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     mean = (k_weight * beta_mean).sum(axis=1)
     variance = (k_weight * beta_square).sum(axis=1) - mean * mean
     return Average(k_probabilities, *total.result(), mean, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _fits_at_once(model: Model, rows: OpenLabels, rule: Rule) -> bool:
+    """Whether all K fit into the same few operations, which are faster for little data."""
+    new = isinstance(rows.visit, NewPoints) and model.structure == "asymmetric" and rows.joint
+    n_points, n_values = len(model.labels), rows.n_classes * rule.beta.shape[1]
+    largest = max(rows.n_rows * n_points, max(rows.n_rows, n_points) * n_values)
+    return new and len(model.active) * largest <= AT_ONCE_NUMBERS
+
+
+def _average_at_once(model: Model, rows: OpenLabels, rule: Rule) -> Average:
+    assert isinstance(rows.visit, NewPoints)
+    nearest = model.graph.indices[:, : model.k_needed]
+    share = log_joint_of_all(
+        rows.visit.arrivals, nearest, rows.labels, rows.n_classes, model.active + 1, rule.beta
+    )  # (n_k, n_rows, n_classes, n_beta)
+    high = share.max(axis=2)
+    share -= high[:, :, None, :]
+    np.exp(share, out=share)
+    total = share.sum(axis=2)
+    share /= total[:, :, None, :]
+    log_mass = np.log(total) + high + rule.log_weight[:, None, :]
+    weight, _ = _normalized(log_mass.transpose(1, 0, 2).reshape(rows.n_rows, -1))
+    weight = weight.reshape(rows.n_rows, len(model.active), -1)
+    k_probabilities = np.zeros((rows.n_rows, model.n_k))
+    k_probabilities[:, model.active] = weight.sum(axis=2)
+    weighted = share * weight.transpose(1, 0, 2)[:, :, None, :]
+    mean = weighted.sum(axis=(0, 3))
+    square = np.einsum("krcq,krcq->rc", weighted, share)
+    beta_mean = (weight * rule.beta).sum(axis=(1, 2))
+    variance = (weight * rule.beta**2).sum(axis=(1, 2)) - beta_mean**2
+    mean = np.maximum(mean, np.finfo(float).tiny)
+    mean /= mean.sum(axis=1, keepdims=True)
+    return Average(
+        k_probabilities,
+        mean,
+        np.clip(square, 0.0, mean),
+        beta_mean,
+        np.sqrt(np.maximum(variance, 0.0)),
+    )
 
 
 def _predictor(model: Model, rows: OpenLabels) -> Callable:

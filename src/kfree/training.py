@@ -233,9 +233,9 @@ def _likely_k_max(
 ) -> int:
     """A first guess at the table's size, from a few rows that stand for all."""
     n_rows = len(labels)
-    if n_rows < 4 * PILOT_ROWS:
-        return min(FIRST_K_MAX, limit)
     k = min(4 * FIRST_K_MAX, limit)
+    if n_rows < 4 * PILOT_ROWS:
+        return k
     rows = np.linspace(0, n_rows - 1, PILOT_ROWS).astype(np.int64)
     while True:
         indices = search.nearest_of(rows, k, n_jobs)

@@ -2,12 +2,14 @@
 
 This is `open_labels` for the case that matters most, a new point that enters lists of nearest
 neighbors and pushes out the last of each. What the point n becomes when the new point is of class c
-is then the same for all new points, and follows from its first K - 1 neighbors:
+is then the same for all new points. With V(c) the log term of n whose neighbors are its first K - 1
+and one of class c, and with l the class of its K-th neighbor, G[n, c] = V(c) - V(l) and
 
     log p(z, z' = c | beta, K) = log p(z | beta, K) + own(c) + sum over n entered of G[n, c, beta],
 
 a sparse product. G has far fewer distinct rows than there are points, for it depends only on the
-class counts around a point, and it serves all new points.
+class counts around a point, and it serves all new points. Where points are few it is cheaper to do
+all K in the same few operations (`log_joint_of_all`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from scipy import sparse
 
 from kfree.neighbors.flat import distinct_hashes
 from kfree.neighbors.search import Arrivals
+
+# Above this, exp overflows.
+LARGEST_EXPONENT = 600.0
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,51 @@ def entered_tables(
             hashed += words[0][near[j]]
         counted = k - 1
         shown_by, state, _ = distinct_hashes(hashed + words[2][near[k - 1]])
-        after = class_counts(near[: k - 1, shown_by], n_classes)
-        before = after.copy()
-        before[near[k - 1, shown_by], np.arange(len(shown_by))] += 1
-        tables.append(Entered(state, _changes(before, after, own[shown_by], beta / k)))
+        first = class_counts(near[: k - 1, shown_by], n_classes)
+        last, its_own = near[k - 1, shown_by], own[shown_by]
+        change = _changes(first, last, its_own, (beta / k)[None])  # (n_classes, n_states, n_beta)
+        tables.append(Entered(state, np.ascontiguousarray(change.transpose(1, 0, 2))))
     return tables
+
+
+def log_joint_of_all(
+    arrivals: Arrivals,
+    nearest: np.ndarray,
+    labels: np.ndarray,
+    n_classes: int,
+    ks: np.ndarray,
+    beta: np.ndarray,
+) -> np.ndarray:
+    """log p(z, z' = c | beta, K) - log p(z | beta, K): (n_k, n_rows, n_classes, n_beta).
+
+    Parameters
+    ----------
+    nearest : (n_points, k_max) neighbors of all training points
+    ks : (n_k,) values of K
+    beta : (n_k, n_beta)
+    """
+    n_rows, n_points = len(arrivals.forward), len(nearest)
+    b = (beta / ks[:, None])[:, None, :]  # (n_k, 1, n_beta)
+    near = labels[nearest]
+    change = _changes(_counts_at(near, n_classes, ks - 1), near[:, ks - 1].T, labels, b)
+    change = change.transpose(1, 2, 0, 3).reshape(len(ks), n_points, -1)
+    rank = np.full((n_rows, n_points), ks[-1])
+    rank[arrivals.reverse_row, arrivals.reverse_point] = arrivals.reverse_rank
+    entered = (rank < ks[:, None, None]).astype(float)
+    own = _counts_at(labels[arrivals.forward], n_classes, ks)[..., None] * b
+    own -= own.max(axis=0)
+    own -= np.log(np.exp(own).sum(axis=0))  # (n_classes, n_k, n_rows, n_beta)
+    log_class = (entered @ change).reshape(len(ks), n_rows, n_classes, -1)
+    log_class += own.transpose(1, 2, 0, 3)
+    return log_class
+
+
+def _counts_at(near: np.ndarray, n_classes: int, ks: np.ndarray) -> np.ndarray:
+    """Class counts among the first `ks` of labels (n, k_max): (n_classes, n_k, n)."""
+    each = np.arange(n_classes)[:, None, None] == near.T
+    total = np.zeros((n_classes, near.shape[1] + 1, len(near)), dtype=np.int64)
+    np.cumsum(each, axis=1, out=total[:, 1:])
+    return total[:, ks]
 
 
 class OwnTerms:
@@ -111,25 +156,37 @@ def class_counts(near: np.ndarray, n_classes: int) -> np.ndarray:
     return np.bincount(flat.ravel(), minlength=n_classes * n).reshape(n_classes, n)
 
 
-def _changes(before: np.ndarray, after: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """New log term less old, by the class of the new point: (n_points, n_classes, n_beta)."""
+def _changes(first: np.ndarray, last: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """V(c) - V(l).
+
+    Parameters
+    ----------
+    first : (n_classes, ..., n_points) class counts among the first K - 1 neighbors
+    last : (..., n_points) class of the K-th
+    own : (n_points,) the points' own class
+    b : (..., 1, n_beta) beta / K
+
+    Returns
+    -------
+    (n_classes, ..., n_points, n_beta)
+    """
+    top = first.max(axis=0)
+    value = np.exp((first - top)[..., None] * b)
+    total = value.sum(axis=0)
+    if b.max() < LARGEST_EXPONENT:
+        value *= np.expm1(b)
+        value += total
+        np.log(value, out=value)
+    else:
+        # log(total + value (e^b - 1)), the larger of the two taken out.
+        with np.errstate(divide="ignore"):
+            more = np.log(value) + b + np.log1p(-np.exp(-b))
+        value = np.logaddexp(np.log(total), more)
+    np.negative(value, out=value)
     points = np.arange(len(own))
-    fading = _fading(b, int(before.sum(axis=0).max()))
-    top, total, _ = _softmax(before, fading)
-    old = (before[own, points] - top)[:, None] * b - np.log(total)
-    top, total, share = _softmax(after, fading)
-    fixed = (after[own, points] - top)[:, None] * b - old
-    out = np.empty((len(points), len(after), len(b)))
-    for c in range(len(after)):
-        below = top - after[c]
-        # A class below the top gains one and stays at or below it. The top class rises above it:
-        # all else is then measured from there.
-        log_total = np.log(total + (fading[np.maximum(below - 1, 0)] - share[c]))
-        rises = np.flatnonzero(below == 0)
-        log_total[rises] = b + np.log((total[rises] - 1.0) * fading[1] + 1.0)
-        out[:, c] = fixed - log_total
-    out[points, own] += b
-    return out
+    value[own, ..., points, :] += np.moveaxis(np.broadcast_to(b, value.shape[1:]), -2, 0)
+    value -= np.take_along_axis(value, last[None, ..., None].astype(np.int64), axis=0)
+    return value
 
 
 def _fading(b: np.ndarray, k: int) -> np.ndarray:

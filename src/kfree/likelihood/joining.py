@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfree.likelihood.entering import gathered
+from kfree.likelihood.entering import LARGEST_EXPONENT, gathered
 from kfree.neighbors.flat import distinct_hashes, expand
 from kfree.neighbors.structures import Neighborhoods, NewPoints
 
-# Above this, exp overflows.
-LARGEST_EXPONENT = 600.0
 # How many numbers are held while pairs are evaluated.
 BLOCK_NUMBERS = 1 << 18
 
