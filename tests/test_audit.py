@@ -36,12 +36,11 @@ def test_every_row_is_there_once_with_its_label(audit, flipped):
     assert (audit.suggested != audit.given).all()
 
 
-def test_least_probable_labels_come_first(audit):
-    assert (np.diff(audit.given_probability) >= 0).all()
-    assert audit.contradicted[0]
-    assert not audit.contradicted[-1]
-    most = np.maximum(audit.given_probability, audit.suggested_probability)
-    np.testing.assert_array_equal(audit.contradicted, audit.given_probability < most)
+def test_contradicted_rows_come_first(audit):
+    assert (np.diff(audit.score) >= 0).all()
+    assert 0 < audit.n_contradicted < len(audit.rows)
+    assert (audit.score[: audit.n_contradicted] < 0).all()
+    assert (audit.score[audit.n_contradicted :] >= 0).all()
 
 
 def test_wrong_labels_come_first(audit, flipped):
@@ -131,7 +130,7 @@ def test_take_and_frame(audit):
     assert first.n_estimated == audit.n_estimated
     assert frame["row"].tolist() == audit.rows[:3].tolist()
     assert frame["neighbors_against"][0] == [i for i in audit.neighbors_against[0] if i >= 0]
-    assert (frame["given_probability"] == audit.given_probability[:3]).all()
+    assert (frame["score"] == audit.score[:3]).all()
 
 
 def test_wrong_use_is_refused(flipped):

@@ -22,7 +22,7 @@ y[wrong] = (y[wrong] + rng.integers(1, 3, len(wrong))) % 3
 audit = audit_labels(KFreeClassifier().fit(X, y))
 found = np.isin(audit.rows[: len(wrong)], wrong).sum()
 print(f"{found} of the first {len(wrong)} rows have a wrong label")
-print(f"{audit.contradicted.sum()} labels are contradicted")
+print(f"{audit.n_contradicted} labels are contradicted")
 
 # %%
 # Circled: the first twelve rows of the audit. Crosses: labels that are really wrong. Lines lead

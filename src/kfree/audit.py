@@ -21,7 +21,6 @@ class LabelAudit:
     """All training rows, the most suspicious label first.
 
     Probabilities are leave-one-out: what the other rows say of a row when its own label is unknown.
-    The score that orders the rows is the probability of the given label, the smallest first.
 
     Attributes
     ----------
@@ -56,9 +55,14 @@ class LabelAudit:
     n_estimated: int
 
     @property
-    def contradicted(self) -> np.ndarray:
-        """Where another label is more probable than the given one: (n_samples,) of bool."""
-        return self.suggested_probability > self.given_probability
+    def score(self) -> np.ndarray:
+        """log p(given) - log p(suggested), by which the rows are ordered; below 0: contradicted."""
+        return np.log(self.given_probability) - np.log(self.suggested_probability)
+
+    @property
+    def n_contradicted(self) -> int:
+        """How many rows, the first ones, have another label that is more probable than theirs."""
+        return int((self.suggested_probability > self.given_probability).sum())
 
     def take(self, n_rows: int) -> LabelAudit:
         """The first rows only; `n_estimated` stays that of all rows."""
@@ -77,7 +81,7 @@ class LabelAudit:
                 "given_probability": self.given_probability,
                 "suggested": self.suggested,
                 "suggested_probability": self.suggested_probability,
-                "contradicted": self.contradicted,
+                "score": self.score,
                 "neighbors_against": against,
             }
         )
@@ -124,8 +128,10 @@ def audit_labels(model: Any, *, n_neighbors: int = 5) -> LabelAudit:
     probabilities = classifier.predict_proba(None)
     given = fitted.labels
     given_probability, suggested, suggested_probability = strongest_other(probabilities, given)
-    # Margins, ratios and thresholds for each class were tried and found flipped labels less well.
-    order = np.argsort(given_probability, kind="stable")
+    # Of the scores tried on flipped labels this and p(given) found most, within 0.001 in AUROC;
+    # margins, thresholds for each class and a second pass without the suspects found fewer. This
+    # one also puts the contradicted rows first.
+    order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
     neighbors, distances = nearest_with_label(
         fitted.graph.indices, fitted.graph.distances, given, suggested, n_neighbors
     )
