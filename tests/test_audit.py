@@ -26,7 +26,7 @@ def flipped():
 @pytest.fixture(scope="module")
 def audit(flipped):
     X, y, _ = flipped
-    return audit_labels(KFreeClassifier().fit(X, y))
+    return audit_labels(KFreeClassifier(k_max=16).fit(X, y))
 
 
 def test_every_row_is_there_once_with_its_label(audit, flipped):
@@ -50,7 +50,7 @@ def test_wrong_labels_come_first(audit, flipped):
 
 def test_probabilities_are_those_of_leaving_out(audit, flipped):
     X, y, _ = flipped
-    model = KFreeClassifier().fit(X, y)
+    model = KFreeClassifier(k_max=16).fit(X, y)
     proba = model.predict_proba(None)[audit.rows]
     column = {name: i for i, name in enumerate(model.classes_)}
     rows = np.arange(len(y))
@@ -113,12 +113,12 @@ def test_estimated_number_is_near_on_separate_classes():
     X, y = make_blobs(300, centers=3, cluster_std=0.6, random_state=0)
     wrong = np.random.default_rng(0).choice(300, 15, replace=False)
     y[wrong] = (y[wrong] + 1) % 3
-    assert abs(audit_labels(KFreeClassifier().fit(X, y)).n_estimated - 15) <= 3
+    assert abs(audit_labels(KFreeClassifier(k_max=16).fit(X, y)).n_estimated - 15) <= 3
 
 
 def test_pipeline_and_its_last_step_agree(flipped):
     X, y, _ = flipped
-    model = make_pipeline(StandardScaler(), KFreeClassifier()).fit(X, y)
+    model = make_pipeline(StandardScaler(), KFreeClassifier(k_max=16)).fit(X, y)
     np.testing.assert_array_equal(audit_labels(model).rows, audit_labels(model[-1]).rows)
 
 
@@ -140,4 +140,4 @@ def test_wrong_use_is_refused(flipped):
     with pytest.raises(NotFittedError):
         audit_labels(KFreeClassifier())
     with pytest.raises(ValueError, match="n_neighbors must be a whole number"):
-        audit_labels(KFreeClassifier().fit(X, y), n_neighbors=0)
+        audit_labels(KFreeClassifier(k_max=16).fit(X, y), n_neighbors=0)
