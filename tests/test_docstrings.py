@@ -6,7 +6,15 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["kfree.classifier", "kfree.baselines"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kfree.classifier",
+        "kfree.baselines",
+        "kfree.displays.k_posterior",
+        "kfree.displays.reliability",
+    ],
+)
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
