@@ -284,7 +284,7 @@ def test_runs_in_words(numbers, words):
 @pytest.fixture(scope="module")
 def blobs():
     X, y = make_blobs(150, centers=6, cluster_std=2.5, random_state=0)
-    return X, y, KFreeClassifier().fit(X, y)
+    return X, y, KFreeClassifier(k_max=15).fit(X, y)
 
 
 def test_bins_by_hand():
