@@ -11,6 +11,7 @@ import pytest
     [
         "kfree.classifier",
         "kfree.baselines",
+        "kfree.audit",
         "kfree.displays.k_posterior",
         "kfree.displays.reliability",
     ],

@@ -45,6 +45,7 @@ MAY_IMPORT["displays"] = ABOVE
 MAY_IMPORT["persistence"] = ABOVE
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
+MAY_IMPORT["audit"] = ABOVE
 MAY_IMPORT["paper"] = ABOVE | {
     "displays",
     "evaluation",

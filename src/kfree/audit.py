@@ -1,0 +1,172 @@
+"""Training rows whose label the other rows contradict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kfree import validation
+from kfree.classifier import KFreeClassifier
+
+# Stands where a row has fewer neighbors with the suggested label than were asked for.
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class LabelAudit:
+    """All training rows, the most suspicious label first.
+
+    Probabilities are leave-one-out: what the other rows say of a row when its own label is unknown.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_samples,)
+        Which training row, counted from 0.
+    given : ndarray of shape (n_samples,)
+        Its label.
+    given_probability : ndarray of shape (n_samples,)
+        The leave-one-out probability of that label.
+    suggested : ndarray of shape (n_samples,)
+        The most probable of the other labels.
+    suggested_probability : ndarray of shape (n_samples,)
+        Its leave-one-out probability.
+    neighbors_against : ndarray of shape (n_samples, n_neighbors)
+        The nearest training rows that have the suggested label, nearest first; -1 where there are
+        no more among the neighbors that the model looks at.
+    distances_against : ndarray of shape (n_samples, n_neighbors)
+        How far they are; nan where there are no more.
+    """
+
+    rows: np.ndarray
+    given: np.ndarray
+    given_probability: np.ndarray
+    suggested: np.ndarray
+    suggested_probability: np.ndarray
+    neighbors_against: np.ndarray
+    distances_against: np.ndarray
+
+    @property
+    def score(self) -> np.ndarray:
+        """log p(given) - log p(suggested), by which the rows are ordered; below 0: contradicted."""
+        return np.log(self.given_probability) - np.log(self.suggested_probability)
+
+    @property
+    def n_contradicted(self) -> int:
+        """How many rows, the first ones, have another label that is more probable than theirs."""
+        return int((self.suggested_probability > self.given_probability).sum())
+
+    @property
+    def n_expected(self) -> float:
+        """The sum over all rows of 1 - p(given): how many labels to expect to be another.
+
+        It counts what the model cannot tell apart as well as what is labelled wrongly. Where
+        classes overlap it is far above the number of wrong labels; where they are well separated
+        it comes near.
+        """
+        return float((1.0 - self.given_probability).sum())
+
+    def take(self, n_rows: int) -> LabelAudit:
+        """The first rows only."""
+        return LabelAudit(*(getattr(self, name)[:n_rows] for name in self.__dataclass_fields__))
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one line for each row, the neighbors as lists of row numbers."""
+        import pandas
+
+        against = [line[line != NOBODY].tolist() for line in self.neighbors_against]
+        return pandas.DataFrame(
+            {
+                "row": self.rows,
+                "given": self.given,
+                "given_probability": self.given_probability,
+                "suggested": self.suggested,
+                "suggested_probability": self.suggested_probability,
+                "score": self.score,
+                "neighbors_against": against,
+            }
+        )
+
+
+def audit_labels(model: Any, *, n_neighbors: int = 5) -> LabelAudit:
+    """Judge each training label by all the others, without a refit.
+
+    Parameters
+    ----------
+    model : KFreeClassifier or Pipeline that ends in one
+        Fitted on the labels that are to be judged.
+    n_neighbors : int, default=5
+        How many neighbors to name that speak against a label.
+
+    Returns
+    -------
+    LabelAudit
+
+    Examples
+    --------
+    Two labels of iris are exchanged, and found:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from kfree import KFreeClassifier
+    >>> from kfree.audit import audit_labels
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[10], y[60] = y[60], y[10]
+    >>> audit = audit_labels(KFreeClassifier().fit(X, y))
+    >>> sorted(audit.rows[:2].tolist())
+    [10, 60]
+    >>> audit.suggested[:2]
+    array([0, 1])
+    """
+    classifier = model[-1] if isinstance(model, Pipeline) else model
+    if not isinstance(classifier, KFreeClassifier):
+        raise TypeError(
+            "audit_labels needs a KFreeClassifier, or a Pipeline that ends in one; "
+            f"got {type(classifier).__name__}."
+        )
+    check_is_fitted(classifier)
+    validation.check_n_listed(n_neighbors)
+    fitted = classifier._model
+    probabilities = classifier.predict_proba(None)
+    given = fitted.labels
+    given_probability, suggested, suggested_probability = strongest_other(probabilities, given)
+    order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
+    neighbors, distances = nearest_with_label(
+        fitted.graph.indices, fitted.graph.distances, given, suggested, n_neighbors
+    )
+    return LabelAudit(
+        rows=order,
+        given=classifier.classes_[given[order]],
+        given_probability=given_probability[order],
+        suggested=classifier.classes_[suggested[order]],
+        suggested_probability=suggested_probability[order],
+        neighbors_against=neighbors[order],
+        distances_against=distances[order],
+    )
+
+
+def strongest_other(
+    probabilities: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each row the probability of its label, the most probable other label, and that one's."""
+    rows = np.arange(len(labels))
+    others = probabilities.copy()
+    others[rows, labels] = -1.0
+    other = others.argmax(axis=1)
+    return probabilities[rows, labels], other, others[rows, other]
+
+
+def nearest_with_label(
+    indices: np.ndarray, distances: np.ndarray, labels: np.ndarray, wanted: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row's neighbors (n_rows, k_max), nearest first, the first `n` with a wanted label."""
+    has_it = labels[indices] == wanted[:, None]  # (n_rows, k_max)
+    place = has_it.cumsum(axis=1, dtype=np.int32) - 1
+    row, column = np.nonzero(has_it & (place < n))
+    chosen = np.full((len(indices), n), NOBODY, dtype=np.int64)
+    far = np.full((len(indices), n), np.nan)
+    chosen[row, place[row, column]] = indices[row, column]
+    far[row, place[row, column]] = distances[row, column]
+    return chosen, far
