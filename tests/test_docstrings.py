@@ -6,7 +6,10 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["kfree.classifier", "kfree.baselines"])
+@pytest.mark.parametrize(
+    "name",
+    ["kfree.classifier", "kfree.baselines", "kfree.tables.preparation", "kfree.tables.target"],
+)
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
