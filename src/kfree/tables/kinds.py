@@ -83,6 +83,8 @@ def _judge_text(column: Any, keep: bool) -> Column:
     ):
         return Column(name, "left out", f"its cells are of the type {type(first).__name__}")
     text = as_text(column)
+    if isinstance(first, bool | np.bool_):  # with missing cells, else the column had its own dtype
+        return _unless_constant(column, Column(name, "category"), text)
     present = text[text != None]  # noqa: E711 - elementwise
     numbers = as_numbers(column)
     readable = np.isfinite(numbers)
