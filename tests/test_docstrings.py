@@ -14,6 +14,8 @@ import pytest
         "kfree.audit",
         "kfree.displays.k_posterior",
         "kfree.displays.reliability",
+        "kfree.tables.preparation",
+        "kfree.tables.target",
     ],
 )
 def test_examples(name):

@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "evaluation": set(),
     "posterior": set(),
     "progress": set(),
+    "tables": set(),
     "validation": {"neighbors"},
     "likelihood": {"neighbors"},
     "training": {"neighbors", "likelihood", "inference"},
