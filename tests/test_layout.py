@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "neighbors": set(),
     "inference": set(),
     "evaluation": set(),
+    "page": set(),
     "posterior": set(),
     "progress": set(),
     "tables": set(),
@@ -51,6 +52,7 @@ MAY_IMPORT["paper"] = ABOVE | {
     "displays",
     "evaluation",
     "knn_order",
+    "page",
     "persistence",
     "selection",
 }
