@@ -51,12 +51,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, the words for those who cannot see it, and its caption."""
+    """A picture, the words for those who cannot see it, and its caption.
+
+    `width` is that on the page, in pixels; None: as wide as the picture is.
+    """
 
     file: str
     png: bytes
     alt: str
     caption: str
+    width: int | None = None
 
 
 @dataclass(frozen=True)

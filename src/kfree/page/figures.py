@@ -17,9 +17,15 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def as_png(figure: Figure, dpi: int = 110) -> bytes:
-    """The figure as a file."""
+def as_png(figure: Figure, dpi: int = 110, crop: bool = False) -> bytes:
+    """The figure as a file; with `crop` just large enough for all that is drawn."""
     out = io.BytesIO()
     # No date inside: the same numbers give the same file.
-    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    figure.savefig(
+        out,
+        format="png",
+        dpi=dpi,
+        bbox_inches="tight" if crop else None,
+        metadata={"Software": None},
+    )
     return out.getvalue()

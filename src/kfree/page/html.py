@@ -94,8 +94,9 @@ def _(block: Details) -> str:
 @element.register
 def _(block: Picture) -> str:
     source = "data:image/png;base64," + base64.b64encode(block.png).decode("ascii")
+    width = "" if block.width is None else f' width="{block.width}"'
     return (
-        f'<figure><img src="{source}" alt="{escape(block.alt)}">'
+        f'<figure><img src="{source}"{width} alt="{escape(block.alt)}">'
         f"<figcaption>{escape(block.caption)}</figcaption></figure>"
     )
 
@@ -117,8 +118,9 @@ def _(block: Table) -> str:
             f"<td{_class(is_words, shade)}>{_lines(cell)}</td>"
             for cell, is_words, shade in zip(row[1:], words[1:], shades, strict=True)
         )
-        body.append(f'<tr><th scope="row">{_lines(row[0])}</th>{cells}</tr>')
-    kind = ' class="sortable"' if block.sortable else ""
+        body.append(f'<tr><th scope="row"{_class(words[0])}>{_lines(row[0])}</th>{cells}</tr>')
+    kinds = ["sortable"] * block.sortable + ["matrix"] * (block.shades is not None)
+    kind = f' class="{" ".join(kinds)}"' if kinds else ""
     # tabindex: a table that is wider than the screen can be scrolled by the keyboard too.
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(block.caption)}">'
