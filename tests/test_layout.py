@@ -56,7 +56,8 @@ MAY_IMPORT["paper"] = ABOVE | {
     "persistence",
     "selection",
 }
-MAY_IMPORT["cli"] = MAY_IMPORT["paper"] | {"paper"}
+MAY_IMPORT["commands"] = ABOVE | {"atomic", "evaluation", "persistence", "tables"}
+MAY_IMPORT["cli"] = {"commands", "paper"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
