@@ -300,8 +300,8 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
         Text(
             "Rows whose most probable class is least probable, each left out in turn. The last "
             "column says how much of the uncertainty comes from not knowing k and beta; the rest "
-            "would stay if they were known, since the neighbours themselves disagree. Click on "
-            "the head of a column to sort."
+            "would stay if they were known, since the neighbours themselves disagree. Rows are "
+            "counted from 0. Click on the head of a column to sort."
         ),
         Table(
             f"The {len(rows)} most uncertain of {_count(len(found.labels), 'row')}",

@@ -36,7 +36,7 @@ class Findings:
     classifier : KFreeClassifier
         Fitted on all rows.
     row_names : ndarray of shape (n_samples,)
-        What each row is called.
+        What each row is called: its number from 0, and its identifier if it has one.
     labels : ndarray of shape (n_samples,)
     posterior : Posterior
         Of each row when its own label is unknown.
@@ -146,7 +146,7 @@ def find(
         comparison = compare(preparation, classifier, X, y, step)
     return Findings(
         classifier=classifier,
-        row_names=_row_names(X, row_names),
+        row_names=_row_names(X, row_names, _table_step(preparation)),
         labels=y,
         posterior=posterior,
         predicted=predicted,
@@ -202,9 +202,16 @@ def _table_step(preparation: Any) -> Any:
     return next((step for step in steps if hasattr(step, "notes_")), None)
 
 
-def _row_names(X: Any, given: Any) -> NDArray:
-    if given is None:
-        return np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
-    if len(given) != len(X):
-        raise ValueError(f"row_names has {len(given)} names, but X has {len(X)} rows.")
-    return np.asarray(given)
+def _row_names(X: Any, given: Any, table: Any) -> NDArray:
+    if given is not None:
+        if len(given) != len(X):
+            raise ValueError(f"row_names has {len(given)} names, but X has {len(X)} rows.")
+        return np.asarray(given)
+    numbers = np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
+    left_out = getattr(table, "left_out_", {})
+    identifier = next((name for name, why in left_out.items() if "identifier" in why), None)
+    if identifier is None:
+        return numbers
+    # An identifier tells nothing about the class, but it tells people which row is meant.
+    names = X.iloc[:, [str(name) for name in X.columns].index(identifier)]
+    return np.array([f"{row} ({name})" for row, name in zip(numbers, names, strict=True)])

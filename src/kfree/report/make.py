@@ -70,7 +70,8 @@ def make_report(
     title : str
         Heading of the page.
     row_names : array-like of shape (n_samples,), default=None
-        What the rows are called in tables. None: the index of a data frame, or numbers from 0.
+        What the rows are called in tables. None: the index of a data frame, or numbers from 0,
+        with the cell of a column that was left out as an identifier.
     notes : sequence of str, default=()
         Sentences about how the data were read, for the chapter about the data.
     reproduce : str

@@ -2,7 +2,7 @@
 
 from kfree.tables.messages import TableError, TableWarning
 from kfree.tables.preparation import TablePreparation
-from kfree.tables.reading import read_blocks, read_table
+from kfree.tables.reading import read_blocks, read_cells, read_table
 from kfree.tables.target import split_target
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "TablePreparation",
     "TableWarning",
     "read_blocks",
+    "read_cells",
     "read_table",
     "split_target",
 ]

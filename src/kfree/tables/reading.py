@@ -9,7 +9,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -86,23 +86,71 @@ def read_blocks(
     pandas.DataFrame
         At least one, each with at least one row; the index goes on from block to block.
     """
-    name = "Standard input" if str(source) == STANDARD else repr(str(source))
-    text = getattr(like, "text_columns_", [])
-    with _telling(name), _opened(source) as stream:
-        head, stream = _peeked(stream)
-        if head.startswith(GZIP):
-            head, stream = _peeked(gzip.GzipFile(fileobj=stream))
-        if not head:
-            raise TableError(f"{name} is empty.")
+    name = _name(source)
+    with _telling(name), _opened(source) as (head, stream):
         if head.startswith(PARQUET):
             yield from _parquet_blocks(stream, source, rows, name)
-        else:
-            form = detect(head, len(head) < HEAD_BYTES, name)
-            yield from _text_blocks(stream, form, text, rows)
+            return
+        form = detect(head, len(head) < HEAD_BYTES, name)
+        text = getattr(like, "text_columns_", [])
+        kinds = {column: str for column in text if column in form.names}
+        yield from _text_blocks(
+            stream, form, rows, dtype=kinds, na_values=MISSING, keep_default_na=False
+        )
+
+
+def read_cells(
+    source: str | Path, *, like: TablePreparation, rows: int = 10_000
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Read a table in blocks, each as it is written and as values.
+
+    Parameters
+    ----------
+    source : str or Path
+        The file; "-" is standard input.
+    like : TablePreparation
+        What the values are to be prepared with.
+    rows : int, default=10_000
+        How many rows a block has.
+
+    Yields
+    ------
+    cells : pandas.DataFrame
+        Of a text file the texts of its cells, 007 and 1,50 as they stand.
+    values : pandas.DataFrame
+        The same as numbers and texts with missing values.
+    """
+    name = _name(source)
+    with _telling(name), _opened(source) as (head, stream):
+        if head.startswith(PARQUET):
+            for block in _parquet_blocks(stream, source, rows, name):
+                yield block, block
+            return
+        form = detect(head, len(head) < HEAD_BYTES, name)
+        for cells in _text_blocks(stream, form, rows, dtype=str, na_filter=False):
+            yield cells, _values(cells, form, like)
+
+
+def _values(cells: pd.DataFrame, form: Format, like: TablePreparation) -> pd.DataFrame:
+    """What the cells mean: as pandas reads them, but column by column."""
+    import pandas as pd
+
+    values = cells.mask(cells.isin(MISSING))
+    for name in set(values.columns) - set(like.text_columns_):
+        column = values[name]
+        if form.thousands:
+            column = column.str.replace(form.thousands, "", regex=False)
+        if form.decimal != ".":
+            column = column.str.replace(form.decimal, ".", regex=False)
+        numbers = pd.to_numeric(column, errors="coerce")
+        if name in like.numbers_ or bool((numbers.notna() == column.notna()).all()):
+            # Cells that are not numbers stay, to be spoken of.
+            values[name] = numbers if numbers.notna().sum() == column.notna().sum() else column
+    return values
 
 
 def _text_blocks(
-    stream: BinaryIO, form: Format, text: list[str], rows: int | None
+    stream: BinaryIO, form: Format, rows: int | None, **options: Any
 ) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
@@ -115,13 +163,11 @@ def _text_blocks(
         header=0,
         names=list(form.names),
         index_col=False if form.trailing else None,
-        dtype={name: str for name in text if name in form.names},
-        na_values=MISSING,
-        keep_default_na=False,
         skipinitialspace=True,
         low_memory=False,
         # One chunk that no file fills; read_csv without chunks would be a second path.
         chunksize=rows or sys.maxsize,
+        **options,
     )
     with blocks:
         yield from blocks
@@ -160,12 +206,21 @@ def _is_parquet_file(source: str | Path) -> bool:
 
 
 @contextmanager
-def _opened(source: str | Path) -> Iterator[BinaryIO]:
-    if str(source) == STANDARD:
-        yield sys.stdin.buffer
-    else:
-        with open(source, "rb") as file:
-            yield file
+def _opened(source: str | Path) -> Iterator[tuple[bytes, BinaryIO]]:
+    """The beginning of a source, unpacked, and a stream of all of it."""
+    with ExitStack() as stack:
+        standard = str(source) == STANDARD
+        raw = sys.stdin.buffer if standard else stack.enter_context(open(source, "rb"))
+        head, stream = _peeked(raw)
+        if head.startswith(GZIP):
+            head, stream = _peeked(gzip.GzipFile(fileobj=stream))
+        if not head:
+            raise TableError(f"{_name(source)} is empty.")
+        yield head, stream
+
+
+def _name(source: str | Path) -> str:
+    return "Standard input" if str(source) == STANDARD else repr(str(source))
 
 
 @contextmanager
