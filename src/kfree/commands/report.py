@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -120,7 +120,7 @@ def _command(
     target: str,
     output: str,
     structure: str,
-    options: dict[str, Sequence[str] | None],
+    options: Mapping[str, Sequence[str] | None],
 ) -> str:
     """The command that makes the page again, and which file it read."""
     words = ["kfree", "report", data, "--target", target, "--output", output]

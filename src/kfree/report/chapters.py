@@ -300,8 +300,8 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
         Text(
             "Rows whose most probable class is least probable, each left out in turn. The last "
             "column says how much of the uncertainty comes from not knowing k and beta; the rest "
-            "would stay if they were known, since the neighbours themselves disagree. Rows are "
-            "counted from 0. Click on the head of a column to sort."
+            "would stay if they were known, since the neighbours themselves disagree."
+            f"{_row_words(found)}"
         ),
         Table(
             f"The {len(rows)} most uncertain of {_count(len(found.labels), 'row')}",
@@ -350,7 +350,7 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
             "Each of these rows has a label that the other rows contradict: another class is more "
             "probable. That may be a wrong label, an unusual row, or a place where classes "
             "overlap; only somebody who knows the data can tell. The most suspicious come first."
-            + more
+            f"{more}{_row_words(found)}"
         ),
         Table(
             f"{_count(n, 'contradicted label')} of {len(found.labels):,}",
@@ -494,6 +494,11 @@ def _suspect_words(found: Findings) -> str:
         f"{_count(n, 'label is', 'labels are')} contradicted by the other rows, {strongly} of them "
         f"strongly (the label has a probability below {STRONGLY:.0%})."
     )
+
+
+def _row_words(found: Findings) -> str:
+    counted = " Rows are counted from 0." if found.rows_are_counted else ""
+    return f"{counted} A click on the head of a column sorts the table."
 
 
 def _rare_notice(found: Findings) -> tuple[Block, ...]:

@@ -36,7 +36,9 @@ class Findings:
     classifier : KFreeClassifier
         Fitted on all rows.
     row_names : ndarray of shape (n_samples,)
-        What each row is called: its number from 0, and its identifier if it has one.
+        What each row is called: its place in the index, and its identifier if it has one.
+    rows_are_counted : bool
+        Whether the names begin with the row's number, from 0.
     labels : ndarray of shape (n_samples,)
     posterior : Posterior
         Of each row when its own label is unknown.
@@ -64,6 +66,7 @@ class Findings:
 
     classifier: KFreeClassifier
     row_names: NDArray
+    rows_are_counted: bool
     labels: NDArray
     posterior: Posterior
     predicted: NDArray[np.intp]
@@ -147,6 +150,7 @@ def find(
     return Findings(
         classifier=classifier,
         row_names=_row_names(X, row_names, _table_step(preparation)),
+        rows_are_counted=row_names is None and _numbers(X).dtype.kind == "i",
         labels=y,
         posterior=posterior,
         predicted=predicted,
@@ -207,7 +211,7 @@ def _row_names(X: Any, given: Any, table: Any) -> NDArray:
         if len(given) != len(X):
             raise ValueError(f"row_names has {len(given)} names, but X has {len(X)} rows.")
         return np.asarray(given)
-    numbers = np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
+    numbers = _numbers(X)
     left_out = getattr(table, "left_out_", {})
     identifier = next((name for name, why in left_out.items() if "identifier" in why), None)
     if identifier is None:
@@ -215,3 +219,7 @@ def _row_names(X: Any, given: Any, table: Any) -> NDArray:
     # An identifier tells nothing about the class, but it tells people which row is meant.
     names = X.iloc[:, [str(name) for name in X.columns].index(identifier)]
     return np.array([f"{row} ({name})" for row, name in zip(numbers, names, strict=True)])
+
+
+def _numbers(X: Any) -> NDArray:
+    return np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
