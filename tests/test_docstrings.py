@@ -6,7 +6,18 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["kfree.classifier", "kfree.baselines", "kfree.audit"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kfree.classifier",
+        "kfree.baselines",
+        "kfree.audit",
+        "kfree.displays.k_posterior",
+        "kfree.displays.reliability",
+        "kfree.tables.preparation",
+        "kfree.tables.target",
+    ],
+)
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import averaging, sampling, validation
 from kfree.averaging import Average
+from kfree.fitted_state import model_state, restored_model
 from kfree.inference.laplace import GRID
 from kfree.inference.metropolis import Draws, Settings, disagreement
 from kfree.inference.prior import GammaPrior
@@ -402,6 +403,21 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             for start in range(0, len(part), step):
                 blocks.append(found.take(np.arange(start, min(start + step, len(part)))))
         return blocks
+
+    def __getstate__(self) -> dict:
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            space, model, draws = (state.pop(name) for name in ("_space", "_model", "_draws"))
+            state["_fitted"] = model_state(space, model, draws)
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        state = dict(state)
+        fitted = state.pop("_fitted", None)
+        super().__setstate__(state)
+        if fitted is not None:
+            restored = restored_model(fitted, self.algorithm, len(self.classes_))
+            self._space, self._model, self._draws = restored
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

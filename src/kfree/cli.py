@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 
 def main() -> None:
     """Run a command from the shell's arguments."""
     try:
+        import pandas  # noqa: F401
         import rich  # noqa: F401
-        import typer
+        import skops  # noqa: F401
+        import typer  # noqa: F401
     except ImportError as error:
         sys.exit(
-            f"The package {error.name} is missing; pip install 'kfree[paper]' brings all that the "
+            f"The package {error.name} is missing; pip install 'kfree[cli]' brings all that the "
             "command kfree needs."
         )
+    make_app()()
+
+
+def make_app() -> Any:
+    """The commands, each in a module of its own."""
+    import typer
+
+    from kfree.commands.evaluate import evaluate
+    from kfree.commands.fit import fit
+    from kfree.commands.predict import predict
+    from kfree.commands.report import report
+    from kfree.commands.telling import told
     from kfree.paper.command import paper
 
     app = typer.Typer(
@@ -23,7 +38,7 @@ def main() -> None:
         pretty_exceptions_enable=False,
         help="Nearest-neighbor classification free of k.",
     )
-    # With a callback, "paper" stays a command of its own although it is the only one.
-    app.callback()(lambda: None)
+    for command in (fit, predict, evaluate, report):
+        app.command()(told(command))
     app.command()(paper)
-    app()
+    return app

@@ -161,8 +161,26 @@ def train(
         if k_max is not None or k == limit or _has_ended(modes):
             break
         k = min(2 * k, limit)
+    return assemble(search, graph, labels, n_classes, structure, prior, modes, table, counted)
+
+
+def assemble(
+    search: Search,
+    graph: NeighborGraph,
+    labels: np.ndarray,
+    n_classes: int,
+    structure: str,
+    prior: GammaPrior,
+    modes: Modes,
+    table: Neighborhoods | None = None,
+    counted: Histogram | None = None,
+) -> Model:
+    """The model of a neighbor graph and the modes of beta; what else follows is made if absent."""
+    if table is None:
+        table = neighborhoods(structure, graph)
+    if counted is None:
+        counted = histogram(table, labels, n_classes, graph.k_max)
     posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
-    active = posterior.active()
     return Model(
         structure,
         search,
@@ -173,7 +191,7 @@ def train(
         counted,
         prior,
         posterior,
-        active,
+        posterior.active(),
     )
 
 
