@@ -21,7 +21,8 @@ extensions = [
 ]
 exclude_patterns = ["templates", "gallery/GALLERY_HEADER.*"]
 templates_path = ["templates"]
-nitpicky = False
+# `X` in a docstring is code.
+default_role = "code"
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
