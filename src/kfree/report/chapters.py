@@ -24,6 +24,8 @@ FEW_ROWS = 5
 DPI, WIDTH = 200, 560
 #: A label with a lower probability than this is strongly contradicted.
 STRONGLY = 0.05
+#: A calibration error below this is called small.
+SMALL_ERROR = 0.03
 #: Longer names of classes and rows are cut.
 MOST_LETTERS = 40
 PACKAGES = ("kfree", "scikit-learn", "numpy", "scipy")
@@ -479,9 +481,10 @@ def _calibration_words(found: Findings) -> str:
             "be taken at their word."
         )
     which = "too sure" if confidence > found.scores.accuracy else "not sure enough"
+    size = "but small" if error < SMALL_ERROR else "so take them with care"
     return (
-        f"{words}, more than chance makes with so many rows (up to {chance:.3f}): take them with "
-        f"care, on the whole they are {which}."
+        f"{words}, more than chance makes with so many rows (up to {chance:.3f}), {size}; on the "
+        f"whole they are {which}."
     )
 
 
@@ -492,7 +495,7 @@ def _suspect_words(found: Findings) -> str:
     strongly = int((found.audit.given_probability < STRONGLY).sum())
     return (
         f"{_count(n, 'label is', 'labels are')} contradicted by the other rows, {strongly} of them "
-        f"strongly (the label has a probability below {STRONGLY:.0%})."
+        f"strongly (the label has a probability below {100 * STRONGLY:.0f} %)."
     )
 
 
