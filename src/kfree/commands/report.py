@@ -31,6 +31,7 @@ from kfree.commands.learning import (
 from kfree.commands.progress import Working
 from kfree.commands.telling import say, show, show_json
 from kfree.report import Report, make_report
+from kfree.tables.messages import count
 
 STANDARD = "-"
 
@@ -98,8 +99,9 @@ def _tell(task: Task, made: Report, tell: Callable[[str], None]) -> None:
         tell(f"  {note}")
     tell(
         f"\nEach row predicted from all the others: accuracy {found.scores.accuracy:.3f}, "
-        f"log loss {found.scores.log_loss:.3f}; {found.audit.n_contradicted} labels are "
-        "contradicted by the other rows."
+        f"log loss {found.scores.log_loss:.3f}; "
+        f"{count(found.audit.n_contradicted, 'label is', 'labels are')} contradicted by the other "
+        "rows."
     )
 
 

@@ -1,7 +1,7 @@
 """Pictures. matplotlib is imported when something is drawn, never by ``import kfree``.
 
 All of them read the same in black and white and to the colour-blind: shades run from dark to light
-without a turn, and what differs in shade also differs in marker, hatch or line style.
+without a turn, and what differs in shade also differs in marker, fill or line style.
 """
 
 from kfree.displays.decision_map import DecisionMap, DecisionMapDisplay, decision_map

@@ -130,7 +130,7 @@ class KPosteriorDisplay:
             "linewidth": 0.6,
         }
         self.bars_ = ax.bar(self.k[drawn], self.k_probabilities[drawn], **(defaults | bar_kw))
-        inside = f"credible set of {self.level:.0%}: K = {runs(self.k[self.in_set])}"
+        inside = f"credible set of {100 * self.level:g} %: K = {runs(self.k[self.in_set])}"
         handles = [Patch(facecolor=dark, edgecolor="black", linewidth=0.6, label=inside)]
         if not self.in_set[drawn].all():
             handles.append(

@@ -11,21 +11,23 @@ from scipy.stats import binomtest
 
 from kfree.displays import KPosteriorDisplay, ReliabilityDisplay
 from kfree.displays.k_posterior import runs
-from kfree.page import Block, Code, Details, Picture, Points, Table, Terms, Text
+from kfree.page import Block, Code, Details, Picture, Points, Table, Text
 from kfree.page.figures import as_png, new_figure
 from kfree.report.comparison import COMMONEST, KFREE, KNN
 from kfree.report.findings import Findings
+from kfree.report.meaning import MEANING
+from kfree.report.row_tables import suspicious, uncertain
+from kfree.report.wording import percent, short
+from kfree.tables.messages import count
 
 MOST_COLUMNS = 60
-MOST_UNCERTAIN = 20
-MOST_SUSPECTS = 50
 FEW_ROWS = 5
 #: Of a picture, 4.8 inches wide, whose letters can then still be read on a phone.
 DPI, WIDTH = 200, 560
 #: A label with a lower probability than this is strongly contradicted.
 STRONGLY = 0.05
-#: Longer names of classes and rows are cut.
-MOST_LETTERS = 40
+#: A calibration error below this is called small.
+SMALL_ERROR = 0.03
 PACKAGES = ("kfree", "scikit-learn", "numpy", "scipy")
 
 
@@ -41,7 +43,7 @@ class Chapter:
 def chapters(found: Findings, reproduce: str) -> tuple[Chapter, ...]:
     """All chapters in their order."""
     return (
-        Chapter("short", "In short", in_short(found)),
+        Chapter("short", "In short", inshort(found)),
         Chapter("data", "The data", the_data(found)),
         Chapter("quality", "How good is the classifier?", how_good(found)),
         Chapter("k", "How many neighbours?", how_many_neighbors(found)),
@@ -54,23 +56,23 @@ def chapters(found: Findings, reproduce: str) -> tuple[Chapter, ...]:
     )
 
 
-def in_short(found: Findings) -> tuple[Block, ...]:
+def inshort(found: Findings) -> tuple[Block, ...]:
     """The findings in a few sentences."""
     low, high = found.accuracy_interval
     points = [
-        f"{_count(len(found.labels), 'row')}, {_count(len(found.columns), 'column')} beside the "
+        f"{count(len(found.labels), 'row')}, {count(len(found.columns), 'column')} beside the "
         f"labels, {len(found.classifier.classes_)} classes.",
         f"With each row left out in turn, kfree names the right class for "
-        f"{_percent(found.scores.accuracy)} of the rows (95 % interval {_percent(low)} to "
-        f"{_percent(high)}).",
+        f"{percent(found.scores.accuracy)} of the rows (95 % interval {percent(low)} to "
+        f"{percent(high)}).",
     ]
     if found.comparison is not None:
         scores = found.comparison.scores
         points.append(
             f"On {found.comparison.n_splits} folds kfree is right for "
-            f"{_percent(scores[KFREE].accuracy)}, a kNN whose k was searched for "
-            f"{_percent(scores[KNN].accuracy)}, and always saying the commonest class for "
-            f"{_percent(scores[COMMONEST].accuracy)}."
+            f"{percent(scores[KFREE].accuracy)}, a kNN whose k was searched for "
+            f"{percent(scores[KNN].accuracy)}, and always saying the commonest class for "
+            f"{percent(scores[COMMONEST].accuracy)}."
         )
     points.append(_calibration_words(found))
     points.append(_suspect_words(found))
@@ -84,8 +86,8 @@ def the_data(found: Findings) -> tuple[Block, ...]:
         "Classes",
         ("class", "rows", "share"),
         tuple(
-            (_short(name), f"{count:,}", _percent(count / n))
-            for name, count in zip(found.classifier.classes_, counts, strict=True)
+            (short(name), f"{n_rows:,}", percent(n_rows / n))
+            for name, n_rows in zip(found.classifier.classes_, counts, strict=True)
         ),
         sortable=True,
     )
@@ -94,7 +96,7 @@ def the_data(found: Findings) -> tuple[Block, ...]:
     columns = Table(
         "Columns" + (f" (the first {len(shown)})" if more else ""),
         ("column", "taken as", "missing cells", "values"),
-        tuple((_short(c.name), c.kind, f"{c.n_missing:,}", c.values) for c in shown),
+        tuple((short(c.name), c.kind, f"{c.n_missing:,}", c.values) for c in shown),
         sortable=True,
     )
     notes = (
@@ -130,7 +132,7 @@ def how_good(found: Findings) -> tuple[Block, ...]:
         if compared.n_unknown:
             words.append(
                 Text(
-                    f"{_count(compared.n_unknown, 'row has', 'rows have')} a class that occurs "
+                    f"{count(compared.n_unknown, 'row has', 'rows have')} a class that occurs "
                     "only in one fold: when that fold is left out nobody can know it, and the log "
                     "loss of all on the folds is the higher for it.",
                     notice=True,
@@ -199,12 +201,12 @@ def calibration(found: Findings) -> tuple[Block, ...]:
     rows = tuple(
         (
             f"{low:.1f} to {high:.1f}",
-            f"{count:,}",
+            f"{n_rows:,}",
             f"{said:.3f}",
             f"{true:.3f}",
             f"{below:.3f} to {above:.3f}",
         )
-        for low, high, count, said, true, below, above in zip(
+        for low, high, n_rows, said, true, below, above in zip(
             bins.edges[:-1],
             bins.edges[1:],
             bins.count,
@@ -214,7 +216,7 @@ def calibration(found: Findings) -> tuple[Block, ...]:
             bins.upper,
             strict=True,
         )
-        if count
+        if n_rows
     )
     table = Table(
         "Predicted probability of the most probable class, and what came true",
@@ -242,11 +244,11 @@ def calibration(found: Findings) -> tuple[Block, ...]:
 
 def confusion(found: Findings) -> tuple[Block, ...]:
     """Rows by label and predicted class."""
-    names = [_short(name) for name in found.classifier.classes_]
+    names = [short(name) for name in found.classifier.classes_]
     totals = found.confusion.sum(axis=1)
     shares = found.confusion / np.maximum(totals, 1)[:, None]
     rows = tuple(
-        (name, *(f"{n:,}" for n in line), f"{total:,}", _percent(shares[c, c]))
+        (name, *(f"{n:,}" for n in line), f"{total:,}", percent(shares[c, c]))
         for c, (name, line, total) in enumerate(zip(names, found.confusion, totals, strict=True))
     )
     shades = tuple((*(float(share) for share in line), 0.0, 0.0) for line in shares)
@@ -256,7 +258,7 @@ def confusion(found: Findings) -> tuple[Block, ...]:
     if apart.any():
         first = [np.unravel_index(i, apart.shape) for i in np.argsort(-apart, axis=None)[:3]]
         pairs = [
-            f"{names[a]!r} for {names[b]!r} ({_count(int(apart[a, b]), 'row')})"
+            f"{names[a]!r} for {names[b]!r} ({count(int(apart[a, b]), 'row')})"
             for a, b in first
             if apart[a, b]
         ]
@@ -273,156 +275,6 @@ def confusion(found: Findings) -> tuple[Block, ...]:
             shades=shades,
         ),
     )
-
-
-def uncertain(found: Findings) -> tuple[Block, ...]:
-    """The rows whose class is least clear."""
-    classes, known = found.classifier.classes_, found.posterior
-    rows = []
-    for i in found.most_uncertain[:MOST_UNCERTAIN]:
-        p = known.class_probabilities[i]
-        first, second = np.argsort(-p, kind="stable")[:2]
-        within, between = (
-            part[i, first] for part in (known.class_variance_within, known.class_variance_between)
-        )
-        rows.append(
-            (
-                _short(found.row_names[i]),
-                _short(found.labels[i]),
-                _short(classes[first]),
-                f"{p[first]:.3f}",
-                _short(classes[second]),
-                f"{p[second]:.3f}",
-                _percent(between / (within + between)),
-            )
-        )
-    return (
-        Text(
-            "Rows whose most probable class is least probable, each left out in turn. The last "
-            "column says how much of the uncertainty comes from not knowing k and beta; the rest "
-            "would stay if they were known, since the neighbours themselves disagree."
-            f"{_row_words(found)}"
-        ),
-        Table(
-            f"The {len(rows)} most uncertain of {_count(len(found.labels), 'row')}",
-            (
-                "row",
-                "label",
-                "most probable",
-                "probability",
-                "next",
-                "probability of that",
-                "from not knowing k",
-            ),
-            tuple(rows),
-            sortable=True,
-        ),
-    )
-
-
-def suspicious(found: Findings) -> tuple[Block, ...]:
-    """Rows whose label the others contradict."""
-    audit = found.audit
-    n = audit.n_contradicted
-    if not n:
-        return (Text("No label is contradicted by the other rows: nothing to look at here."),)
-    rows = []
-    for i in range(min(n, MOST_SUSPECTS)):
-        against = [
-            f"{_short(found.row_names[row])} ({far:.2f})"
-            for row, far in zip(audit.neighbors_against[i], audit.distances_against[i], strict=True)
-            if row >= 0
-        ]
-        rows.append(
-            (
-                _short(found.row_names[audit.rows[i]]),
-                _short(audit.given[i]),
-                f"{audit.given_probability[i]:.3f}",
-                _short(audit.suggested[i]),
-                f"{audit.suggested_probability[i]:.3f}",
-                ", ".join(against),
-            )
-        )
-    left = n - len(rows)
-    more = f" The table has the first {len(rows)} of {n}." if left else ""
-    return (
-        Text(
-            "Each of these rows has a label that the other rows contradict: another class is more "
-            "probable. That may be a wrong label, an unusual row, or a place where classes "
-            "overlap; only somebody who knows the data can tell. The most suspicious come first."
-            f"{more}{_row_words(found)}"
-        ),
-        Table(
-            f"{_count(n, 'contradicted label')} of {len(found.labels):,}",
-            (
-                "row",
-                "label",
-                "its probability",
-                "suggested label",
-                "probability of that",
-                "nearest rows with that label (distance)",
-            ),
-            tuple(rows),
-            sortable=True,
-        ),
-    )
-
-
-MEANING = Terms(
-    (
-        (
-            "Leave-one-out",
-            "Each row is predicted from all other rows, as if its own label were unknown. The "
-            "columns were prepared (scales, medians) on all rows, labels apart; on the folds they "
-            "were prepared without the fold.",
-        ),
-        (
-            "Fold",
-            "A part of the rows that is kept aside, predicted by a model fitted on the rest. Each "
-            "row is in one fold.",
-        ),
-        ("Accuracy", "The share of rows whose class was named correctly."),
-        (
-            "Macro F",
-            "For each class the harmonic mean of two shares (of the rows named so, how many are; "
-            "of the rows that are, how many were named so), then the mean over the classes. Rare "
-            "classes count as much as common ones.",
-        ),
-        (
-            "Log loss",
-            "The mean of minus the logarithm of the probability given to the true class. 0 is "
-            "perfect; being sure and wrong is punished hard.",
-        ),
-        (
-            "Brier",
-            "The mean squared distance between the probabilities and the truth, from 0 (perfect) "
-            "to 2.",
-        ),
-        (
-            "Calibration error",
-            "How far, on average, the predicted probability is from the share that came true, in "
-            "ten bins. 0 is perfect; with few rows chance alone makes it larger.",
-        ),
-        (
-            "95 % interval",
-            "Where the true share lies with 95 % confidence, as far as the number of rows goes; "
-            "it does not cover a change in where the data come from.",
-        ),
-        (
-            "Posterior of k",
-            "How probable each number of neighbours is, given the labels. The 95 % credible set "
-            "is the smallest set of k that holds 95 % of it.",
-        ),
-        (
-            "Beta",
-            "How strongly neighbours pull a row towards their own class. Near 0 they say nothing.",
-        ),
-        (
-            "Contradicted label",
-            "A label that is less probable than some other class, judged by all other rows.",
-        ),
-    )
-)
 
 
 def how_to_reproduce(reproduce: str) -> tuple[Block, ...]:
@@ -442,7 +294,7 @@ def how_to_reproduce(reproduce: str) -> tuple[Block, ...]:
 def _score_row(name, scores, seconds) -> tuple[str, ...]:
     return (
         name,
-        _percent(scores.accuracy),
+        percent(scores.accuracy),
         f"{scores.f_measure:.3f}",
         f"{scores.log_loss:.3f}",
         f"{scores.brier:.3f}",
@@ -456,8 +308,8 @@ def _beside_knn(found: Findings) -> str:
     assert compared is not None
     ours, theirs = compared.n_only_kfree, compared.n_only_knn
     words = (
-        f"On the folds {_count(ours, 'row was', 'rows were')} right with kfree and wrong with the "
-        f"kNN, {_count(theirs, 'row', 'rows')} the other way round"
+        f"On the folds {count(ours, 'row was', 'rows were')} right with kfree and wrong with the "
+        f"kNN, {count(theirs, 'row', 'rows')} the other way round"
     )
     if ours + theirs == 0:
         return f"{words}: both say the same."
@@ -470,8 +322,8 @@ def _calibration_words(found: Findings) -> str:
     error, chance = found.scores.calibration_error, found.calibration_by_chance
     confidence = float(found.posterior.class_probabilities.max(axis=1).mean())
     words = (
-        f"The probabilities say {_percent(confidence)} on average and "
-        f"{_percent(found.scores.accuracy)} come true; the calibration error is {error:.3f}"
+        f"The probabilities say {percent(confidence)} on average and "
+        f"{percent(found.scores.accuracy)} come true; the calibration error is {error:.3f}"
     )
     if error <= chance:
         return (
@@ -479,9 +331,10 @@ def _calibration_words(found: Findings) -> str:
             "be taken at their word."
         )
     which = "too sure" if confidence > found.scores.accuracy else "not sure enough"
+    size = "but small" if error < SMALL_ERROR else "so take them with care"
     return (
-        f"{words}, more than chance makes with so many rows (up to {chance:.3f}): take them with "
-        f"care, on the whole they are {which}."
+        f"{words}, more than chance makes with so many rows (up to {chance:.3f}), {size}; on the "
+        f"whole they are {which}."
     )
 
 
@@ -491,22 +344,17 @@ def _suspect_words(found: Findings) -> str:
         return "No label is contradicted by the other rows."
     strongly = int((found.audit.given_probability < STRONGLY).sum())
     return (
-        f"{_count(n, 'label is', 'labels are')} contradicted by the other rows, {strongly} of them "
-        f"strongly (the label has a probability below {STRONGLY:.0%})."
+        f"{count(n, 'label is', 'labels are')} contradicted by the other rows, {strongly} of them "
+        f"strongly (the label has a probability below {100 * STRONGLY:.0f} %)."
     )
-
-
-def _row_words(found: Findings) -> str:
-    counted = " Rows are counted from 0." if found.rows_are_counted else ""
-    return f"{counted} A click on the head of a column sorts the table."
 
 
 def _rare_notice(found: Findings) -> tuple[Block, ...]:
     counts = found.confusion.sum(axis=1)
     rare = [
-        f"{_short(name)!r} ({count})"
-        for name, count in zip(found.classifier.classes_, counts, strict=True)
-        if count < FEW_ROWS
+        f"{short(name)!r} ({n_rows})"
+        for name, n_rows in zip(found.classifier.classes_, counts, strict=True)
+        if n_rows < FEW_ROWS
     ]
     if not rare:
         return ()
@@ -518,16 +366,3 @@ def _rare_notice(found: Findings) -> tuple[Block, ...]:
             notice=True,
         ),
     )
-
-
-def _short(name: object) -> str:
-    text = str(name)
-    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

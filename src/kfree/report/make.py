@@ -65,8 +65,9 @@ def make_report(
     y : array-like of shape (n_samples,)
         Labels.
     model : KFreeClassifier, or a Pipeline that ends in one, default=None
-        If fitted, then on these very rows. None: a KFreeClassifier after a `TablePreparation` of a
-        data frame, or after a `StandardScaler` of an array.
+        If it is fitted, then on these very rows; if not, it is fitted here. None: a
+        KFreeClassifier after a `TablePreparation` of a data frame, or a `StandardScaler` of an
+        array.
     title : str
         Heading of the page.
     row_names : array-like of shape (n_samples,), default=None
@@ -93,14 +94,12 @@ def make_report(
     found = find(model, X, y, row_names, notes, step)
     step("drawing")
     parts = chapters(found, reproduce)
-    body = [
-        contents({chapter.name: chapter.title for chapter in parts}),
-        *(
-            section(chapter.name, chapter.title, [element(block) for block in chapter.blocks])
-            for chapter in parts
-        ),
-    ]
-    html = document(title, body, sorting=True)
+    short, *others = (
+        section(chapter.name, chapter.title, [element(block) for block in chapter.blocks])
+        for chapter in parts
+    )
+    links = contents({chapter.name: chapter.title for chapter in parts[1:]})
+    html = document(title, [short, links, *others], sorting=True)
     if output is not None:
         with replacing(Path(output)) as file:
             file.write(html.encode("utf-8"))
