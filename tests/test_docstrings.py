@@ -5,11 +5,16 @@ import importlib
 
 import pytest
 
+MODULES = [
+    "kfree.baselines",
+    "kfree.classifier",
+    "kfree.persistence",
+    "kfree.tables.preparation",
+    "kfree.tables.target",
+]
 
-@pytest.mark.parametrize(
-    "name",
-    ["kfree.classifier", "kfree.baselines", "kfree.tables.preparation", "kfree.tables.target"],
-)
+
+@pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
