@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kfree.atomic import check_writable
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
 from kfree.commands.learning import (
     ASYMMETRIC,
@@ -45,8 +46,9 @@ def fit(
     Says what was done with each column, how probable each number of neighbors k is, and how good
     the predictions are, each row predicted from all the others.
 
-    Example: kfree fit iris.csv --target species --output iris.kfree
+    Example: `kfree fit iris.csv --target species --output iris.kfree`
     """
+    check_writable(output)
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     fit_model(model, task)

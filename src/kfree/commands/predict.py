@@ -38,24 +38,25 @@ def predict(
 
     Writes the table's own columns, then the predicted class, its probability, the probability of
     each class, and which share of the uncertainty comes from not knowing k and beta. Rows stay in
-    order and are read bit by bit, so the table may be larger than memory.
+    order and are read block by block, so the table may be larger than memory.
 
-    Example: kfree predict iris.kfree new.csv --output predicted.csv
+    Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
     if as_json and output == "-":
         raise typer.BadParameter("--json and --output - would both write to standard output.")
     fitted = load(model)
     prepare = _preparation(fitted, model)
+    numbers = [name for name in prepare.numbers_ if name not in prepare.date_formats_]
     predicted: Counter[str] = Counter()
     n_rows, sum_probability = 0, 0.0
     # One block is predicted before the output is begun: what is wrong mostly shows there.
     with Working("Predicting", noun="rows") as working, ExitStack() as stack:
         write = None
         for cells, values in read_cells(data, like=prepare, rows=BLOCK_ROWS):
+            _refuse_taken(cells, fitted)
             answer = _answer(fitted, values)
-            _refuse_taken(cells, answer)
             if write is None:
-                write = stack.enter_context(table_writer(output))
+                write = stack.enter_context(table_writer(output, numbers))
             write(cells, answer)
             predicted.update(map(str, answer["prediction"]))
             sum_probability += float(answer["probability"].sum())
@@ -71,7 +72,7 @@ def predict(
             }
         )
     elif output != "-":
-        shown = ", ".join(f"{name} {n:,}" for name, n in predicted.most_common(8))
+        shown = ", ".join(f"{name}: {n:,}" for name, n in predicted.most_common(8))
         say(f"{count(n_rows, 'row')} predicted ({shown}); written to {output}.")
 
 
@@ -104,8 +105,10 @@ def _answer(model: Pipeline, values: Any) -> dict[str, np.ndarray]:
     return answer
 
 
-def _refuse_taken(cells: Any, answer: dict[str, np.ndarray]) -> None:
-    taken = [name for name in answer if name in cells.columns]
+def _refuse_taken(cells: Any, model: Pipeline) -> None:
+    names = ["prediction", "probability", UNCERTAINTY]
+    names += [f"probability_{name}" for name in model[-1].classes_]
+    taken = [name for name in names if name in cells.columns]
     if taken:
         raise TableError(
             f"The table has columns of its own named {listed(taken)}; rename or remove them, since "

@@ -7,6 +7,7 @@ The one place that turns errors which users can do something about into a senten
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import sys
@@ -39,10 +40,14 @@ def told(command: Callable) -> Callable:
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         name = f"kfree {command.__name__}"
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that does not know a letter shows another one, and the work goes on.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("once", TableWarning)
-                warnings.showwarning = _show_warning
+                warnings.simplefilter("always", TableWarning)
+                warnings.showwarning = _warnings_once()
                 command(*args, **kwargs)
                 sys.stdout.flush()
         except KeyboardInterrupt:
@@ -83,15 +88,29 @@ def show(text: str, style: str | None = None) -> None:
 
 def show_json(value: Any) -> None:
     """The result for machines, on standard output."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    print(json.dumps(value, indent=2, default=_plain))
 
 
 def _print(console: Console, text: str, style: str | None) -> None:
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
-def _show_warning(message: Any, *args: Any, **kwargs: Any) -> None:
-    say(f"Note: {' '.join(str(message).split())}", style="yellow")
+def _warnings_once() -> Callable:
+    """What shows warnings, each once: a table that is read in blocks has the same to say of many.
+
+    Python's own filter "once" begins anew whenever some library changes the filters.
+    """
+    shown = set()
+
+    def show_warning(message: Any, *args: Any, **kwargs: Any) -> None:
+        text = " ".join(str(message).split())
+        # Examples and lists, which may differ, stand at the end.
+        beginning = text.split(": ")[0].split(", such as")[0]
+        if beginning not in shown:
+            shown.add(beginning)
+            say(f"Note: {text}", style="yellow")
+
+    return show_warning
 
 
 def _plain(value: Any) -> Any:
