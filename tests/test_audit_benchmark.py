@@ -49,7 +49,10 @@ def test_quick_run_and_resumption(benchmark, data_folder, tmp_path, capsys, monk
     assert "AUROC" in first
     monkeypatch.setattr(benchmark, "judge", lambda *args: pytest.fail("measured again"))
     assert benchmark.main(arguments) == 0
-    assert capsys.readouterr().out.split("mean over")[1] == first.split("mean over")[1]
+    assert (
+        capsys.readouterr().out.split("over the data sets")[1]
+        == first.split("over the data sets")[1]
+    )
 
 
 def test_report(benchmark, data_folder, tmp_path):
