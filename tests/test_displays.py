@@ -11,11 +11,10 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.stats import binomtest, gamma
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from kfree import KFreeClassifier, displays
 from kfree.displays import (
@@ -27,6 +26,7 @@ from kfree.displays import (
 )
 from kfree.displays.k_posterior import runs
 from kfree.evaluation.scores import calibration_error
+from kfree.tables import TablePreparation
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -394,12 +394,11 @@ def test_other_features_are_held_at_the_median(iris):
 
 def test_text_columns_are_held_at_their_commonest_value(iris):
     X, y, _ = iris
-    frame = X.assign(place=["north", "south", "south"] * 50)
-    encode = make_column_transformer(
-        (OneHotEncoder(sparse_output=False), ["place"]), remainder=StandardScaler()
-    )
-    model = make_pipeline(encode, KFreeClassifier()).fit(frame, y)
-    at = [*np.median(X, axis=0), "south"]
+    day = np.datetime64("2024-01-01")
+    frame = X.assign(place=["north", "south", "south"] * 50, wet=[True, False] * 75)
+    frame["day"] = day + np.arange(150).astype("timedelta64[D]")
+    model = make_pipeline(TablePreparation(), KFreeClassifier()).fit(frame, y)
+    at = [*np.median(X, axis=0), "south", True, day + np.timedelta64(75, "D")]
     found = displays.decision_map(model, frame, (2, 3), grid_resolution=4)
     given = displays.decision_map(model, frame, (2, 3), at=at, grid_resolution=4)
     np.testing.assert_array_equal(found.confidence, given.confidence)

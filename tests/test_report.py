@@ -148,6 +148,20 @@ def test_chance_alone_makes_a_calibration_error():
     assert calibration_by_chance(np.tile(confidence, 16)) < 0.4 * bound
 
 
+def test_a_large_k_max_does_not_stop_the_folds():
+    X, y = make_blobs(24, centers=2, random_state=0)
+    found = make_report(X, y, model=KFreeClassifier(k_max=23)).findings
+    assert found.classifier.k_max_ == 23 and found.comparison is not None
+
+
+def test_polars_frames_have_columns(table):
+    polars = pytest.importorskip("polars")
+    frame, labels = table
+    found = make_report(polars.from_pandas(frame.iloc[:40]), labels[:40]).findings
+    assert [column.name for column in found.columns] == list(frame.columns)
+    assert found.columns[1].n_missing == 1
+
+
 def test_too_few_rows_for_folds():
     X = np.array([[0.0], [0.1], [5.0]])
     found = make_report(X, ["a", "a", "b"])

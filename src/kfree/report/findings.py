@@ -116,8 +116,8 @@ def find(
     model: Any, X: Any, y: Any, row_names: Any, notes: Sequence[str], step: Callable[[str], Any]
 ) -> Findings:
     """Measure everything. `model` is fitted on X and y unless it is already."""
-    X = X if hasattr(X, "iloc") else np.asarray(X)
-    y = np.asarray(y)
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    X, y = X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y)
     preparation, classifier = _parts(model)
     if getattr(classifier, "metric", None) == "precomputed":
         raise ValueError("A report needs the features; metric='precomputed' has none.")

@@ -88,7 +88,7 @@ def make_report(
     """
     require_matplotlib()
     if model is None:
-        first = TablePreparation() if hasattr(X, "iloc") else StandardScaler()
+        first = TablePreparation() if hasattr(X, "columns") else StandardScaler()
         model = make_pipeline(first, KFreeClassifier())
     step = step or (lambda words: None)
     found = find(model, X, y, row_names, notes, step)
