@@ -265,6 +265,16 @@ def test_credible_set_is_dark_and_named(fitted):
     assert "p(K" in display.ax_.get_ylabel()
 
 
+def test_the_legend_leaves_the_bars_their_room():
+    gaps = np.tile([1.0, 0.0], 30) / 30
+    figure = plt.figure(figsize=(4.8, 3.2), layout="constrained")
+    display = KPosteriorDisplay(k=np.arange(1, 61), k_probabilities=gaps)
+    display.plot(ax=figure.add_subplot())
+    figure.canvas.draw()
+    assert display.ax_.get_position().width > 0.75
+    assert display.legend_.get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_k_posterior_of_a_new_row(fitted):
     display = KPosteriorDisplay.from_estimator(fitted, [[3.0]], ax=plt.figure().add_subplot())
     np.testing.assert_array_equal(display.k_probabilities, K_POSTERIOR[::-1])
