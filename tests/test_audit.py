@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier
-from kfree.audit import audit_labels, nearest_with_label
+from kfree.audit import audit_labels, count_confident, nearest_with_label
 
 STRUCTURES = ["asymmetric", "boltzmann", "boltzmann2"]
 
@@ -26,7 +26,7 @@ def flipped():
 @pytest.fixture(scope="module")
 def audit(flipped):
     X, y, _ = flipped
-    return audit_labels(KFreeClassifier().fit(X, y))
+    return audit_labels(KFreeClassifier(k_max=16).fit(X, y))
 
 
 def test_every_row_is_there_once_with_its_label(audit, flipped):
@@ -36,8 +36,9 @@ def test_every_row_is_there_once_with_its_label(audit, flipped):
     assert (audit.suggested != audit.given).all()
 
 
-def test_order_is_by_score(audit):
+def test_contradicted_rows_come_first(audit):
     assert (np.diff(audit.score) >= 0).all()
+    assert 0 < audit.n_contradicted < len(audit.rows)
     assert (audit.score[: audit.n_contradicted] < 0).all()
     assert (audit.score[audit.n_contradicted :] >= 0).all()
 
@@ -49,7 +50,7 @@ def test_wrong_labels_come_first(audit, flipped):
 
 def test_probabilities_are_those_of_leaving_out(audit, flipped):
     X, y, _ = flipped
-    model = KFreeClassifier().fit(X, y)
+    model = KFreeClassifier(k_max=16).fit(X, y)
     proba = model.predict_proba(None)[audit.rows]
     column = {name: i for i, name in enumerate(model.classes_)}
     rows = np.arange(len(y))
@@ -59,7 +60,6 @@ def test_probabilities_are_those_of_leaving_out(audit, flipped):
     np.testing.assert_array_equal(audit.suggested_probability, proba[rows, suggested])
     proba[rows, given] = 0.0
     np.testing.assert_array_equal(audit.suggested_probability, proba.max(axis=1))
-    np.testing.assert_allclose(audit.n_expected, (1.0 - audit.given_probability).sum())
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -102,9 +102,23 @@ def test_too_few_neighbors_with_a_label_are_marked():
     np.testing.assert_array_equal(far, [[1.0, 3.0], [1.0, np.nan], [3.0, np.nan]])
 
 
+def test_estimated_number_by_hand():
+    proba = np.array([[0.9, 0.1], [0.7, 0.3], [0.1, 0.9], [0.2, 0.8], [0.9, 0.1]])
+    labels = np.array([0, 0, 1, 1, 1])  # thresholds 0.8 and 0.6
+    assert count_confident(proba, labels) == 1
+    assert count_confident(proba[:4], labels[:4]) == 0
+
+
+def test_estimated_number_is_near_on_separate_classes():
+    X, y = make_blobs(300, centers=3, cluster_std=0.6, random_state=0)
+    wrong = np.random.default_rng(0).choice(300, 15, replace=False)
+    y[wrong] = (y[wrong] + 1) % 3
+    assert abs(audit_labels(KFreeClassifier(k_max=16).fit(X, y)).n_estimated - 15) <= 3
+
+
 def test_pipeline_and_its_last_step_agree(flipped):
     X, y, _ = flipped
-    model = make_pipeline(StandardScaler(), KFreeClassifier()).fit(X, y)
+    model = make_pipeline(StandardScaler(), KFreeClassifier(k_max=16)).fit(X, y)
     np.testing.assert_array_equal(audit_labels(model).rows, audit_labels(model[-1]).rows)
 
 
@@ -113,6 +127,7 @@ def test_take_and_frame(audit):
     first = audit.take(3)
     frame = first.to_frame()
     assert len(frame) == 3
+    assert first.n_estimated == audit.n_estimated
     assert frame["row"].tolist() == audit.rows[:3].tolist()
     assert frame["neighbors_against"][0] == [i for i in audit.neighbors_against[0] if i >= 0]
     assert (frame["score"] == audit.score[:3]).all()
@@ -125,4 +140,4 @@ def test_wrong_use_is_refused(flipped):
     with pytest.raises(NotFittedError):
         audit_labels(KFreeClassifier())
     with pytest.raises(ValueError, match="n_neighbors must be a whole number"):
-        audit_labels(KFreeClassifier().fit(X, y), n_neighbors=0)
+        audit_labels(KFreeClassifier(k_max=16).fit(X, y), n_neighbors=0)

@@ -92,12 +92,12 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X had names.
     k_max_ : int
         The largest number of neighbors considered.
-    k_posterior_ : ndarray of shape (k_max_,)
-        p(K | training labels) for K = 1..k_max_.
+    k_posterior_ : ndarray of shape (`k_max_`,)
+        p(K | training labels) for K = 1..`k_max_`.
     k_optimal_ : int
         The most probable K.
     beta_mean_, beta_std_ : float
@@ -306,7 +306,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (k_max_, n_beta)
+        ndarray of shape (`k_max_`, n_beta)
         """
         check_is_fitted(self)
         beta = validation.check_beta(beta)

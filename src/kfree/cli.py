@@ -25,6 +25,7 @@ def make_app() -> Any:
     """The commands, each in a module of its own."""
     import typer
 
+    from kfree.commands.audit import audit
     from kfree.commands.evaluate import evaluate
     from kfree.commands.fit import fit
     from kfree.commands.predict import predict
@@ -38,7 +39,7 @@ def make_app() -> Any:
         pretty_exceptions_enable=False,
         help="Nearest-neighbor classification free of k.",
     )
-    for command in (fit, predict, evaluate, report):
+    for command in (fit, predict, evaluate, audit, report):
         app.command()(told(command))
     app.command()(paper)
     return app

@@ -68,8 +68,11 @@ class Model:
     @cached_property
     def rule_held_out(self) -> Rule:
         """Nodes that serve when a training row's own term leaves the sum."""
-        few = len(self.labels) < FEW_POINTS_HELD_OUT
-        return all_nodes(self.posterior) if few else trimmed(self.posterior)
+        if len(self.labels) < FEW_POINTS_HELD_OUT:
+            return all_nodes(self.posterior)
+        return reduced(
+            self.posterior, self.histogram.log_worst, self.n_classes, self._reach_held_out
+        )
 
     @cached_property
     def rule(self) -> Rule:
@@ -80,6 +83,15 @@ class Model:
             return trimmed(self.posterior)
         log_worst = self.histogram.log_worst
         return reduced(self.posterior, log_worst, self.n_classes, _reach_new)
+
+    def _reach_held_out(self, k: np.ndarray) -> np.ndarray:
+        """A held-out row takes its own term away, and 1 / K from each point that it touches.
+
+        The row that touches most decides: in many dimensions some rows are neighbors of very many.
+        """
+        in_lists = [np.bincount(self.graph.indices[:, : int(n)].ravel()).max() for n in k]
+        in_its_own = np.zeros_like(k) if self.structure == "asymmetric" else k
+        return 1.0 + (in_lists + in_its_own) / k
 
     @property
     def k_needed(self) -> int:
