@@ -159,7 +159,7 @@ class TestTheSame:
         kfree.save(first, path)
         np.testing.assert_array_equal(kfree.load(path).predict_proba(NEW), first.predict_proba(NEW))
 
-    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("name", ["optimal", "mahalanobis", "pipeline"])
     def test_pickle(self, name):
         model = copy.deepcopy(MODELS[name]).fit(X, Y)
         again = pickle.loads(pickle.dumps(model))
@@ -392,7 +392,7 @@ class TestLoadRefuses:
 
     def test_every_kind_of_altered_byte(self, saved, path):
         expected = None
-        for position in np.linspace(0, len(saved) - 1, 150).astype(int):
+        for position in np.linspace(0, len(saved) - 1, 80).astype(int):
             altered = bytearray(saved)
             altered[position] ^= 0x55
             path.write_bytes(altered)

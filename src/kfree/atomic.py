@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -28,8 +29,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     # Not the link but what it points to is replaced.
     target = Path(os.path.realpath(path))
     try:
-        if target.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
+        check_writable(path)
         if target.exists() and not target.is_file():
             with open(target, "wb") as file:
                 yield file
@@ -52,6 +52,20 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         if error.errno is None:
             raise
         raise type(error)(error.errno, os.strerror(error.errno), str(path)) from None
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise early, before long work, if a file cannot be written."""
+    target = Path(os.path.realpath(path))
+    number = None
+    if target.is_dir():
+        number = errno.EISDIR
+    elif not target.parent.is_dir():
+        number = errno.ENOENT
+    elif not os.access(target.parent if not target.exists() else target, os.W_OK):
+        number = errno.EACCES
+    if number is not None:
+        raise OSError(number, os.strerror(number), str(path))
 
 
 def _mode(target: Path) -> int:

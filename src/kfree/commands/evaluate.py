@@ -13,8 +13,9 @@ from rich.table import Table
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
 
-from kfree.atomic import replacing
+from kfree.atomic import check_writable, replacing
 from kfree.classifier import KFreeClassifier
 from kfree.commands.learning import (
     Categorical,
@@ -46,7 +47,7 @@ SCORES = (
     ("Brier", "brier", False),
     ("calibration", "calibration_error", False),
     ("fit s", "fit_seconds", None),
-    ("predict s", "predict_seconds", None),
+    ("pred s", "predict_seconds", None),
 )
 
 
@@ -71,6 +72,8 @@ def evaluate(
 
     Example: kfree evaluate iris.csv --target species
     """
+    if output is not None:
+        check_writable(output)
     task = read_task(data, target)
     if folds > len(task.labels):
         raise TableError(
@@ -108,6 +111,8 @@ def _compare(
     with (
         Working("Cross validation", len(estimators) * folds, "fits") as working,
         warnings.catch_warnings(),
+        # Times are compared, so all have as many threads.
+        threadpool_limits(jobs),
     ):
         # A test part may have categories that its training part has not, and the grid search warns
         # of every class with fewer rows than folds; both are told once, before.
@@ -119,6 +124,7 @@ def _compare(
             task.labels,
             folds,
             seed,
+            most_probable=True,
             preparation=prepare,
             done=lambda name: working.advance(),
         )

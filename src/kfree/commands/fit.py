@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kfree.atomic import check_writable
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
 from kfree.commands.learning import (
     ASYMMETRIC,
@@ -47,6 +48,7 @@ def fit(
 
     Example: kfree fit iris.csv --target species --output iris.kfree
     """
+    check_writable(output)
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     fit_model(model, task)

@@ -46,16 +46,17 @@ def predict(
         raise typer.BadParameter("--json and --output - would both write to standard output.")
     fitted = load(model)
     prepare = _preparation(fitted, model)
+    numbers = [name for name in prepare.numbers_ if name not in prepare.date_formats_]
     predicted: Counter[str] = Counter()
     n_rows, sum_probability = 0, 0.0
     # One block is predicted before the output is begun: what is wrong mostly shows there.
     with Working("Predicting", noun="rows") as working, ExitStack() as stack:
         write = None
         for cells, values in read_cells(data, like=prepare, rows=BLOCK_ROWS):
+            _refuse_taken(cells, fitted)
             answer = _answer(fitted, values)
-            _refuse_taken(cells, answer)
             if write is None:
-                write = stack.enter_context(table_writer(output))
+                write = stack.enter_context(table_writer(output, numbers))
             write(cells, answer)
             predicted.update(map(str, answer["prediction"]))
             sum_probability += float(answer["probability"].sum())
@@ -104,8 +105,10 @@ def _answer(model: Pipeline, values: Any) -> dict[str, np.ndarray]:
     return answer
 
 
-def _refuse_taken(cells: Any, answer: dict[str, np.ndarray]) -> None:
-    taken = [name for name in answer if name in cells.columns]
+def _refuse_taken(cells: Any, model: Pipeline) -> None:
+    names = ["prediction", "probability", UNCERTAINTY]
+    names += [f"probability_{name}" for name in model[-1].classes_]
+    taken = [name for name in names if name in cells.columns]
     if taken:
         raise TableError(
             f"The table has columns of its own named {listed(taken)}; rename or remove them, since "

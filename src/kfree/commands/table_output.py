@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from kfree.atomic import replacing
-from kfree.tables import TableError
 
 # Digits of the numbers that are added.
 DIGITS = "%.6g"
@@ -22,8 +21,11 @@ Write = Callable[[Any, dict[str, np.ndarray]], None]
 
 
 @contextmanager
-def table_writer(output: str) -> Iterator[Write]:
+def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
     """A function that writes a block of a table and the columns that are added to it.
+
+    Cells of a text file are written as they stand. Parquet has types: there the columns `numbers`
+    become numbers.
 
     The name of the file says how: .parquet, .tsv (tabs), anything else CSV with commas and decimal
     points in UTF-8; with .gz at the end it is compressed. "-" is CSV on standard output.
@@ -36,7 +38,7 @@ def table_writer(output: str) -> Iterator[Write]:
         suffixes = [suffix.lower() for suffix in Path(output).suffixes]
         file = stack.enter_context(replacing(output))
         if suffixes[-1:] == [".parquet"]:
-            yield from _parquet_writer(file)
+            yield from _parquet_writer(file, numbers)
             return
         if suffixes[-1:] == [".gz"]:
             file = stack.enter_context(gzip.GzipFile(fileobj=file, mode="wb", filename=""))  # type: ignore[assignment]
@@ -64,7 +66,8 @@ def _text_writer(stream: Any, separator: str) -> Write:
     return write
 
 
-def _parquet_writer(file: Any) -> Iterator[Write]:
+def _parquet_writer(file: Any, numbers: list[str]) -> Iterator[Write]:
+    import pandas as pd
     import pyarrow
     from pyarrow import parquet
 
@@ -72,15 +75,13 @@ def _parquet_writer(file: Any) -> Iterator[Write]:
 
     def write(cells: Any, added: dict[str, np.ndarray]) -> None:
         nonlocal writer
-        table = pyarrow.Table.from_pandas(cells.assign(**added), preserve_index=False)
+        cells = cells.mask(cells == "")
+        texts = [name for name in numbers if not pd.api.types.is_numeric_dtype(cells[name])]
+        typed = {name: pd.to_numeric(cells[name], errors="coerce").astype(float) for name in texts}
+        table = pyarrow.Table.from_pandas(cells.assign(**typed, **added), preserve_index=False)
         if writer is None:
             writer = parquet.ParquetWriter(file, table.schema)
-        try:
-            writer.write_table(table.cast(writer.schema))
-        except pyarrow.ArrowException as error:
-            raise TableError(
-                f"The columns change their type on the way: {str(error).splitlines()[0]}"
-            ) from None
+        writer.write_table(table.cast(writer.schema))
 
     yield write
     if writer is not None:

@@ -41,8 +41,8 @@ def told(command: Callable) -> Callable:
         name = f"kfree {command.__name__}"
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("once", TableWarning)
-                warnings.showwarning = _show_warning
+                warnings.simplefilter("always", TableWarning)
+                warnings.showwarning = _warnings_once()
                 command(*args, **kwargs)
                 sys.stdout.flush()
         except KeyboardInterrupt:
@@ -90,8 +90,22 @@ def _print(console: Console, text: str, style: str | None) -> None:
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
-def _show_warning(message: Any, *args: Any, **kwargs: Any) -> None:
-    say(f"Note: {' '.join(str(message).split())}", style="yellow")
+def _warnings_once() -> Callable:
+    """What shows warnings, each once: a table that is read in blocks has the same to say of many.
+
+    Python's own filter "once" begins anew whenever some library changes the filters.
+    """
+    shown = set()
+
+    def show_warning(message: Any, *args: Any, **kwargs: Any) -> None:
+        text = " ".join(str(message).split())
+        # Examples and lists, which may differ, stand at the end.
+        beginning = text.split(": ")[0].split(", such as")[0]
+        if beginning not in shown:
+            shown.add(beginning)
+            say(f"Note: {text}", style="yellow")
+
+    return show_warning
 
 
 def _plain(value: Any) -> Any:

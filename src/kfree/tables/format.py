@@ -24,8 +24,8 @@ KNOWN = {
     b"SQLite format 3": "a SQLite database",
 }
 MARKUP = re.compile(r"\s*(<(!doctype|html|\?xml)|\{\s*[\"}]|\[\s*[\[{])", re.IGNORECASE)
-COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
-POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
+COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 POINTED_THOUSANDS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
 POINTED_DATE = re.compile(r"\d{1,4}\.\d{1,2}\.\d{1,4}")
 

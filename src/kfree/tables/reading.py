@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kfree.tables.format import WESTERN, Format, detect
+from kfree.tables.format import COMMA_NUMBER, POINTED_THOUSANDS, WESTERN, Format, detect
 from kfree.tables.messages import TableError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ STANDARD = "-"
 # How much of a file is looked at to learn how it is written.
 HEAD_BYTES = 1 << 18
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "?"]
+COMMA_OR_THOUSANDS = f"{COMMA_NUMBER.pattern}|{POINTED_THOUSANDS.pattern}"
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 
@@ -116,7 +117,8 @@ def read_cells(
     Yields
     ------
     cells : pandas.DataFrame
-        Of a text file the texts of its cells, 007 and 1,50 as they stand.
+        Of a text file the texts of its cells as they stand, 007 and 1.50; only a decimal comma
+        becomes a point.
     values : pandas.DataFrame
         The same as numbers and texts with missing values.
     """
@@ -128,24 +130,31 @@ def read_cells(
             return
         form = detect(head, len(head) < HEAD_BYTES, name)
         for cells in _text_blocks(stream, form, rows, dtype=str, na_filter=False):
-            yield cells, _values(cells, form, like)
+            if form.decimal == ",":
+                cells = _with_points(cells, form, like)
+            yield cells, _values(cells, like)
 
 
-def _values(cells: pd.DataFrame, form: Format, like: TablePreparation) -> pd.DataFrame:
+def _with_points(cells: pd.DataFrame, form: Format, like: TablePreparation) -> pd.DataFrame:
+    """The cells with 1.5 for 1,5, but for columns that are text to the model."""
+    number = COMMA_NUMBER.pattern if form.thousands is None else COMMA_OR_THOUSANDS
+    for name in set(cells.columns) - set(like.text_columns_):
+        column = cells[name]
+        pointed = column.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+        cells[name] = column.where(~column.str.fullmatch(number), pointed)
+    return cells
+
+
+def _values(cells: pd.DataFrame, like: TablePreparation) -> pd.DataFrame:
     """What the cells mean: as pandas reads them, but column by column."""
     import pandas as pd
 
     values = cells.mask(cells.isin(MISSING))
     for name in set(values.columns) - set(like.text_columns_):
-        column = values[name]
-        if form.thousands:
-            column = column.str.replace(form.thousands, "", regex=False)
-        if form.decimal != ".":
-            column = column.str.replace(form.decimal, ".", regex=False)
-        numbers = pd.to_numeric(column, errors="coerce")
-        if name in like.numbers_ or bool((numbers.notna() == column.notna()).all()):
-            # Cells that are not numbers stay, to be spoken of.
-            values[name] = numbers if numbers.notna().sum() == column.notna().sum() else column
+        numbers = pd.to_numeric(values[name], errors="coerce")
+        # Where cells are not numbers the texts stay, to be spoken of.
+        if bool((numbers.notna() == values[name].notna()).all()):
+            values[name] = numbers
     return values
 
 
@@ -192,7 +201,8 @@ def _parquet_blocks(
             block.columns = [str(column) for column in block.columns]
             block.index = pd.RangeIndex(start, start + len(block))
             start += len(block)
-            yield block
+            # An empty text means what an empty cell of a CSV file does.
+            yield block.mask(block == "")
     except pyarrow.ArrowException as error:
         first = str(error).splitlines()[0]
         raise TableError(f"{name} cannot be read as Parquet: {first}") from None
