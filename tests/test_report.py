@@ -322,6 +322,7 @@ class TestCommand:
         assert html.startswith("<!doctype html>") and html.endswith("</html>\n")
         assert hashlib.sha256(data.read_bytes()).hexdigest() in html
         assert "kfree report" in html and "--target Klasse" in html
+        assert "Rows are counted from 1." in html
 
     def test_json(self, kfree, data, tmp_path):
         page = tmp_path / "page.html"
@@ -331,6 +332,11 @@ class TestCommand:
         assert code == 0
         assert json.loads(out)["report"] == str(page)
         assert "--drop colour" in page.read_text(encoding="utf-8")
+
+    def test_json_and_the_page_do_not_share_standard_output(self, kfree, data):
+        code, out, err = kfree("report", data, "-t", "Klasse", "-o", "-", "--json")
+        assert code == 2 and out == ""
+        assert "both write to standard output" in " ".join(err.split())
 
     def test_standard_output(self, kfree, data):
         code, out, err = kfree("report", data, "-t", "Klasse", "-o", "-")
@@ -342,7 +348,6 @@ class TestCommand:
         [
             (("-t", "Klase", "-o", "page.html"), "There is no column 'Klase'"),
             (("-t", "Klasse", "-o", "no/such/page.html"), "there is no such file or folder"),
-            (("-t", "Klasse", "-o", "-", "--json"), "both write to standard output"),
             (("-t", "Länge <cm>", "-o", "page.html"), "continuous numbers"),
         ],
     )

@@ -68,7 +68,7 @@ def audit(
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     # Opened first: that the rows cannot be written is better known before the work.
-    with table_writer(output) as write:
+    with table_writer(output, []) as write:
         fit_model(model, task)
         with Working("Judging each label by the other rows"):
             found = audit_labels(model, n_neighbors=neighbors)

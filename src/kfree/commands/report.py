@@ -56,9 +56,7 @@ def report(
     Example: kfree report iris.csv --target species --output iris.html
     """
     if as_json and output == STANDARD:
-        raise ValueError(
-            "--json and --output - both write to standard output; give the page a file."
-        )
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     options = {"--drop": drop, "--keep": keep, "--categorical": categorical}
@@ -71,6 +69,8 @@ def report(
                 task.labels,
                 model=model,
                 title=f"{task.name}: what kfree makes of {target!r}",
+                # As kfree audit counts them: the first row after the header is 1.
+                count_from=1,
                 notes=task.notes,
                 reproduce=reproduce,
                 step=step,
