@@ -94,7 +94,7 @@ class TestFit:
     def test_it_says_what_it_did(self, folder):
         text = (folder / "bäume.kfree.txt").read_text()
         for part in (
-            "59 rows, 6 columns to learn from, 4 classes (Birke",
+            "59 rows, 6 columns to learn from, 4 classes (Birke: ",
             "1 row has no label in 'Art' and was left out.",
             "The class 'Eibe' has a single row.",
             "standardized: 'Höhe (m)' and 'Umfang'.",
@@ -407,6 +407,26 @@ def test_help_has_an_example(command):
     result = run(command, "--help")
     assert result.exit_code == 0
     assert f"kfree {command}" in " ".join(result.stdout.replace("│", " ").split())
+
+
+def test_a_terminal_with_few_letters(folder, tmp_path):
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "kfree",
+            "fit",
+            folder / "bäume.csv",
+            "-t",
+            "Art",
+            "-o",
+            tmp_path / "m",
+        ],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    assert b"H?he (m)" in result.stdout
 
 
 def test_the_program():

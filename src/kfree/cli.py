@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import Any
+
+NEEDED = ("typer", "rich", "pandas", "skops")
 
 
 def main() -> None:
     """Run a command from the shell's arguments."""
-    try:
-        import pandas  # noqa: F401
-        import rich  # noqa: F401
-        import skops  # noqa: F401
-        import typer  # noqa: F401
-    except ImportError as error:
-        sys.exit(
-            f"The package {error.name} is missing; pip install 'kfree[cli]' brings all that the "
-            "command kfree needs."
-        )
+    for package in NEEDED:
+        if find_spec(package) is None:
+            sys.exit(
+                f"The package {package} is missing; pip install 'kfree[cli]' brings all that the "
+                "command kfree needs."
+            )
     make_app()()
 
 
@@ -37,6 +36,7 @@ def make_app() -> Any:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",  # or lines would end where those of the docstrings do
         help="Nearest-neighbor classification free of k.",
     )
     for command in (fit, predict, evaluate, audit, report):

@@ -154,7 +154,7 @@ def save(model: Any, path: str | Path) -> None:
         "classes": classifier.classes_.tolist(),
     }
     with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(HEADER, json.dumps(header, ensure_ascii=False, indent=2))
+        archive.writestr(HEADER, json.dumps(header, ensure_ascii=False, indent=2, default=str))
         foreign = sorted(set(_foreign(json.loads(archive.read(SCHEMA)))))
     if foreign:
         raise ModelFileError(

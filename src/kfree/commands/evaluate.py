@@ -70,7 +70,7 @@ def evaluate(
     All are fitted and judged on the same folds. What a column needs (scales, categories, values for
     missing cells) is learnt from the training part of each fold only.
 
-    Example: kfree evaluate iris.csv --target species
+    Example: `kfree evaluate iris.csv --target species`
     """
     if output is not None:
         check_writable(output)

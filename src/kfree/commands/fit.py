@@ -46,7 +46,7 @@ def fit(
     Says what was done with each column, how probable each number of neighbors k is, and how good
     the predictions are, each row predicted from all the others.
 
-    Example: kfree fit iris.csv --target species --output iris.kfree
+    Example: `kfree fit iris.csv --target species --output iris.kfree`
     """
     check_writable(output)
     task = read_task(data, target)

@@ -62,7 +62,7 @@ class Task:
     def summary(self) -> str:
         """The table in one line."""
         classes = self.class_counts
-        shown = ", ".join(f"{name} {n:,}" for name, n in list(classes.items())[:8])
+        shown = ", ".join(f"{name}: {n:,}" for name, n in list(classes.items())[:8])
         more = f", and {len(classes) - 8} more" if len(classes) > 8 else ""
         rows, columns = self.features.shape
         return (

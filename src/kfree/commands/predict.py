@@ -38,9 +38,9 @@ def predict(
 
     Writes the table's own columns, then the predicted class, its probability, the probability of
     each class, and which share of the uncertainty comes from not knowing k and beta. Rows stay in
-    order and are read bit by bit, so the table may be larger than memory.
+    order and are read block by block, so the table may be larger than memory.
 
-    Example: kfree predict iris.kfree new.csv --output predicted.csv
+    Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
     if as_json and output == "-":
         raise typer.BadParameter("--json and --output - would both write to standard output.")
@@ -72,7 +72,7 @@ def predict(
             }
         )
     elif output != "-":
-        shown = ", ".join(f"{name} {n:,}" for name, n in predicted.most_common(8))
+        shown = ", ".join(f"{name}: {n:,}" for name, n in predicted.most_common(8))
         say(f"{count(n_rows, 'row')} predicted ({shown}); written to {output}.")
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -32,8 +32,8 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
     """
     with ExitStack() as stack:
         if output == "-":
-            yield _text_writer(sys.stdout, ",")
-            sys.stdout.flush()
+            with _as_text(sys.stdout.buffer) as text:
+                yield _text_writer(text, ",")
             return
         suffixes = [suffix.lower() for suffix in Path(output).suffixes]
         file = stack.enter_context(replacing(output))
@@ -42,11 +42,18 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
             return
         if suffixes[-1:] == [".gz"]:
             file = stack.enter_context(gzip.GzipFile(fileobj=file, mode="wb", filename=""))  # type: ignore[assignment]
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        yield _text_writer(text, "\t" if ".tsv" in suffixes[-2:] else ",")
-        # The file below is closed by whoever opened it.
-        text.flush()
-        text.detach()
+        with _as_text(file) as text:
+            yield _text_writer(text, "\t" if ".tsv" in suffixes[-2:] else ",")
+
+
+@contextmanager
+def _as_text(file: BinaryIO) -> Iterator[io.TextIOWrapper]:
+    """A file of bytes as one of text, in UTF-8 whatever the terminal has."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    yield text
+    # The file below is closed by whoever opened it.
+    text.flush()
+    text.detach()
 
 
 def _text_writer(stream: Any, separator: str) -> Write:

@@ -7,6 +7,7 @@ The one place that turns errors which users can do something about into a senten
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import sys
@@ -39,6 +40,10 @@ def told(command: Callable) -> Callable:
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         name = f"kfree {command.__name__}"
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that does not know a letter shows another one, and the work goes on.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", TableWarning)
@@ -83,7 +88,7 @@ def show(text: str, style: str | None = None) -> None:
 
 def show_json(value: Any) -> None:
     """The result for machines, on standard output."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    print(json.dumps(value, indent=2, default=_plain))
 
 
 def _print(console: Console, text: str, style: str | None) -> None:
