@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -50,10 +50,13 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
 def _as_text(file: BinaryIO) -> Iterator[io.TextIOWrapper]:
     """A file of bytes as one of text, in UTF-8 whatever the terminal has."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    yield text
-    # The file below is closed by whoever opened it.
-    text.flush()
-    text.detach()
+    try:
+        yield text
+        text.flush()
+    finally:
+        # The file below is closed by whoever opened it.
+        with suppress(OSError):
+            text.detach()
 
 
 def _text_writer(stream: Any, separator: str) -> Write:
