@@ -32,7 +32,9 @@ print(f"most probable: k = {model.k_optimal_}, with {model.k_posterior_.max():.2
 print(f"90 % credible set: k = {sorted(int(k) for k in order[:n_needed] + 1)}")
 
 # %%
-# With fewer rows the data say less about k. The same flowers, every third and every tenth of them:
+# What is probable depends on how many rows there are. The same flowers, every third and every tenth
+# of them: with 15 rows, 5 of each kind, a fifth neighbour must be of another kind, and only small k
+# can be right.
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.5), layout="constrained")
 for ax, step in zip(axes, (1, 3, 10), strict=True):

@@ -42,7 +42,7 @@ plt.show()
 
 # %%
 # What each makes of k, and its leave-one-out log loss. The same k means more neighbours for the two
-# symmetric structures, so they tend to a smaller one.
+# symmetric structures.
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):

@@ -61,13 +61,14 @@ def audit(
     that they suggest and its probability, the rows nearest to it that have the suggested label,
     then the table's own columns.
 
-    Example: kfree audit iris.csv --target species --output suspects.csv
+    Example: `kfree audit iris.csv --target species --output suspects.csv`
     """
     if as_json and output == STANDARD:
         raise typer.BadParameter("--json and --output - would both write to standard output.")
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     # Opened first: that the rows cannot be written is better known before the work.
+    # Its columns have their types already, so there are none to be made numbers.
     with table_writer(output, []) as write:
         fit_model(model, task)
         with Working("Judging each label by the other rows"):

@@ -39,7 +39,7 @@ class Reliability:
         Ends of the 95 % interval of `observed` (Wilson); NaN in an empty bin. With "pooled" the
         predictions of one row depend on each other, and the interval is only a rough guide.
     calibration_error : float
-        Mean of |observed - predicted|, weighted with `count` (the expected calibration error).
+        Mean of `|observed - predicted|`, weighted with `count` (the expected calibration error).
     """
 
     kind: str
