@@ -348,9 +348,9 @@ class TestPredictRefuses:
         # Only the beginning of a file is looked at before; so the fault lies far behind it.
         lines = (folder / "iris.csv").read_text().splitlines()
         monkeypatch.setattr("kfree.tables.reading.HEAD_BYTES", 500)
-        (tmp_path / "t.csv").write_text("\n".join([*lines, "1,2,3,4,x,6,7"]) + "\n")
+        (tmp_path / "t.csv").write_text("\n".join([*lines, lines[1], "1,2,3,4,x,6,7"]) + "\n")
         message = fails("predict", folder / "iris.kfree", tmp_path / "t.csv", "-o", tmp_path / "o")
-        assert "line 152" in message
+        assert "line 153" in message
         assert os.listdir(tmp_path) == ["t.csv"]
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

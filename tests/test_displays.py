@@ -11,11 +11,10 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.stats import binomtest, gamma
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from kfree import KFreeClassifier, displays
 from kfree.displays import (
@@ -27,6 +26,7 @@ from kfree.displays import (
 )
 from kfree.displays.k_posterior import runs
 from kfree.evaluation.scores import calibration_error
+from kfree.tables import TablePreparation
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -265,6 +265,16 @@ def test_credible_set_is_dark_and_named(fitted):
     assert "p(K" in display.ax_.get_ylabel()
 
 
+def test_the_legend_leaves_the_bars_their_room():
+    gaps = np.tile([1.0, 0.0], 30) / 30
+    figure = plt.figure(figsize=(4.8, 3.2), layout="constrained")
+    display = KPosteriorDisplay(k=np.arange(1, 61), k_probabilities=gaps)
+    display.plot(ax=figure.add_subplot())
+    figure.canvas.draw()
+    assert display.ax_.get_position().width > 0.75
+    assert display.legend_.get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_k_posterior_of_a_new_row(fitted):
     display = KPosteriorDisplay.from_estimator(fitted, [[3.0]], ax=plt.figure().add_subplot())
     np.testing.assert_array_equal(display.k_probabilities, K_POSTERIOR[::-1])
@@ -394,12 +404,11 @@ def test_other_features_are_held_at_the_median(iris):
 
 def test_text_columns_are_held_at_their_commonest_value(iris):
     X, y, _ = iris
-    frame = X.assign(place=["north", "south", "south"] * 50)
-    encode = make_column_transformer(
-        (OneHotEncoder(sparse_output=False), ["place"]), remainder=StandardScaler()
-    )
-    model = make_pipeline(encode, KFreeClassifier()).fit(frame, y)
-    at = [*np.median(X, axis=0), "south"]
+    day = np.datetime64("2024-01-01")
+    frame = X.assign(place=["north", "south", "south"] * 50, wet=[True, False] * 75)
+    frame["day"] = day + np.arange(150).astype("timedelta64[D]")
+    model = make_pipeline(TablePreparation(), KFreeClassifier()).fit(frame, y)
+    at = [*np.median(X, axis=0), "south", True, day + np.timedelta64(75, "D")]
     found = displays.decision_map(model, frame, (2, 3), grid_resolution=4)
     given = displays.decision_map(model, frame, (2, 3), at=at, grid_resolution=4)
     np.testing.assert_array_equal(found.confidence, given.confidence)

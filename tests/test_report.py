@@ -148,6 +148,20 @@ def test_chance_alone_makes_a_calibration_error():
     assert calibration_by_chance(np.tile(confidence, 16)) < 0.4 * bound
 
 
+def test_a_large_k_max_does_not_stop_the_folds():
+    X, y = make_blobs(24, centers=2, random_state=0)
+    found = make_report(X, y, model=KFreeClassifier(k_max=23)).findings
+    assert found.classifier.k_max_ == 23 and found.comparison is not None
+
+
+def test_polars_frames_have_columns(table):
+    polars = pytest.importorskip("polars")
+    frame, labels = table
+    found = make_report(polars.from_pandas(frame.iloc[:40]), labels[:40]).findings
+    assert [column.name for column in found.columns] == list(frame.columns)
+    assert found.columns[1].n_missing == 1
+
+
 def test_too_few_rows_for_folds():
     X = np.array([[0.0], [0.1], [5.0]])
     found = make_report(X, ["a", "a", "b"])
@@ -308,6 +322,7 @@ class TestCommand:
         assert html.startswith("<!doctype html>") and html.endswith("</html>\n")
         assert hashlib.sha256(data.read_bytes()).hexdigest() in html
         assert "kfree report" in html and "--target Klasse" in html
+        assert "Rows are counted from 1." in html
 
     def test_json(self, kfree, data, tmp_path):
         page = tmp_path / "page.html"
@@ -317,6 +332,11 @@ class TestCommand:
         assert code == 0
         assert json.loads(out)["report"] == str(page)
         assert "--drop colour" in page.read_text(encoding="utf-8")
+
+    def test_json_and_the_page_do_not_share_standard_output(self, kfree, data):
+        code, out, err = kfree("report", data, "-t", "Klasse", "-o", "-", "--json")
+        assert code == 2 and out == ""
+        assert "both write to standard output" in " ".join(err.split())
 
     def test_standard_output(self, kfree, data):
         code, out, err = kfree("report", data, "-t", "Klasse", "-o", "-")
@@ -328,7 +348,6 @@ class TestCommand:
         [
             (("-t", "Klase", "-o", "page.html"), "There is no column 'Klase'"),
             (("-t", "Klasse", "-o", "no/such/page.html"), "there is no such file or folder"),
-            (("-t", "Klasse", "-o", "-", "--json"), "both write to standard output"),
             (("-t", "Länge <cm>", "-o", "page.html"), "continuous numbers"),
         ],
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfree.displays.k_posterior import credible_set, runs
+
 LEVEL = 0.95
 # More values of k than this share lines.
 MOST_LINES = 12
@@ -11,18 +13,14 @@ WIDTH = 30
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def credible_k(k_posterior: np.ndarray, level: float = LEVEL) -> np.ndarray:
-    """The smallest set of k that holds at least `level` of the probability, in order."""
-    order = np.argsort(-k_posterior, kind="stable")
-    # Rounding: all probabilities together need not reach 1.
-    n_needed = int(np.searchsorted(np.cumsum(k_posterior[order]), level - 1e-12)) + 1
-    return np.sort(order[:n_needed]) + 1
+def credible_k(k_posterior: np.ndarray) -> np.ndarray:
+    """The smallest set of k that holds at least `LEVEL` of the probability, in order."""
+    return np.flatnonzero(credible_set(k_posterior, LEVEL)) + 1
 
 
 def in_words(numbers: np.ndarray) -> str:
     """Increasing whole numbers with runs drawn together: 3-5, 9."""
-    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)
+    return runs(numbers, n_most=len(numbers))
 
 
 def bars(k_posterior: np.ndarray) -> list[str]:

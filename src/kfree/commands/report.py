@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from kfree.atomic import replacing
+from kfree.atomic import check_writable
 from kfree.commands.learning import (
     ASYMMETRIC,
     Categorical,
@@ -53,43 +53,36 @@ def report(
 
     The page is one HTML file that needs no network. It can be read on a phone and printed.
 
-    Example: kfree report iris.csv --target species --output iris.html
+    Example: `kfree report iris.csv --target species --output iris.html`
     """
     if as_json and output == STANDARD:
-        raise ValueError(
-            "--json and --output - both write to standard output; give the page a file."
-        )
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    if output != STANDARD:
+        check_writable(output)
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     options = {"--drop": drop, "--keep": keep, "--categorical": categorical}
-    reproduce = _command(data, target, output, str(structure), options)
-
-    def make() -> Report:
-        with _steps() as step:
-            return make_report(
-                task.features,
-                task.labels,
-                model=model,
-                title=f"{task.name}: what kfree makes of {target!r}",
-                notes=task.notes,
-                reproduce=reproduce,
-                step=step,
-            )
-
+    with _steps() as step:
+        made = make_report(
+            task.features,
+            task.labels,
+            model=model,
+            title=f"{task.name}: what kfree makes of {target!r}",
+            # As kfree audit counts them: the first row after the header is 1.
+            count_from=1,
+            notes=task.notes,
+            reproduce=_command(data, target, output, str(structure), options),
+            step=step,
+            output=None if output == STANDARD else output,
+        )
     if output == STANDARD:
-        made = make()
-        sys.stdout.write(made.html)
+        sys.stdout.buffer.write(made.html.encode("utf-8"))
         _tell(task, made, say)
-        return
-    # Opened first: that the page cannot be written is better known before the work.
-    with replacing(output) as file:
-        made = make()
-        file.write(made.html.encode("utf-8"))
-    if as_json:
+    elif as_json:
         show_json({"data": task.name, **made.findings.summary(), "report": output})
-        return
-    _tell(task, made, show)
-    show(f"\nThe report is in {output}.")
+    else:
+        _tell(task, made, show)
+        show(f"\nThe report is in {output}.")
 
 
 def _tell(task: Task, made: Report, tell: Callable[[str], None]) -> None:

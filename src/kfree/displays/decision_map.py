@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,7 @@ def decision_map(
     if grid_resolution < 2:
         raise ValueError(f"grid_resolution must be at least 2; got {grid_resolution!r}.")
     x, y = (_grid(frame, columns, number, grid_resolution) for number in (right, up))
-    fixed = list(at) if at is not None else [_middle(_values(frame, j)) for j in range(n_features)]
+    fixed = list(at) if at is not None else [_middle(frame, j) for j in range(n_features)]
     flat = {right: np.tile(x, len(y)), up: np.repeat(y, len(x))}  # (n_y * n_x,) each
     rows = _rows(frame, columns, fixed, flat)
 
@@ -364,13 +365,23 @@ def _grid(frame: Any, columns: list, number: int, n: int) -> NDArray[np.float64]
     return np.linspace(low - margin, high + margin, n)
 
 
-def _middle(values: NDArray) -> Any:
-    """The median of numbers, the most frequent value of anything else."""
-    try:
-        return float(np.nanmedian(values.astype(float)))
-    except (TypeError, ValueError):
-        there = [value for value in values.tolist() if value == value and value is not None]
-        return max(set(there), key=lambda value: (there.count(value), str(value)), default=None)
+def _middle(frame: Any, number: int) -> Any:
+    """The median of numbers and dates, the most frequent value of anything else."""
+    values = _values(frame, number)
+    there = (
+        ~np.asarray(frame.iloc[:, number].isna()) if hasattr(frame, "iloc") else values == values
+    )
+    values = values[there]
+    if not len(values):
+        return np.nan
+    if values.dtype.kind in "Mm":
+        return np.sort(values)[len(values) // 2]
+    if values.dtype.kind != "b":
+        try:
+            return float(np.median(values.astype(float)))
+        except (TypeError, ValueError):
+            pass
+    return Counter(values.tolist()).most_common(1)[0][0]
 
 
 def _rows(frame: Any, columns: list, fixed: list, flat: dict[int, NDArray]) -> Any:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = 2e-3
 #: Fewer bars than this look like boxes.
 _LEAST_BARS = 10
+_MANY_BARS = 40
 
 
 class KPosteriorDisplay:
@@ -123,11 +124,13 @@ class KPosteriorDisplay:
             _, ax = plt.subplots(figsize=(6.0, 3.6), layout="constrained")
         drawn = _drawn(self.k_probabilities, self.in_set)
         dark, white = "0.35", "white"
+        # Edges of many bars would be all that is seen of them.
+        edge = 0.6 if drawn.stop - drawn.start <= _MANY_BARS else 0.2
         defaults: dict[str, Any] = {
             "width": 0.8,
             "color": [dark if inside else white for inside in self.in_set[drawn]],
             "edgecolor": "black",
-            "linewidth": 0.6,
+            "linewidth": edge,
         }
         self.bars_ = ax.bar(self.k[drawn], self.k_probabilities[drawn], **(defaults | bar_kw))
         inside = f"credible set of {100 * self.level:g} %: K = {runs(self.k[self.in_set])}"
@@ -142,7 +145,6 @@ class KPosteriorDisplay:
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
             frameon=False,
-            ncols=2,
             borderaxespad=0.3,
         )
         ax.set_xlabel("number of neighbors $K$")

@@ -172,7 +172,7 @@ def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
         f"{model.beta_mean_:.2f} ± {model.beta_std_:.2f}."
     )
     spread = (
-        "A single k stands out: the data say clearly how far to look."
+        "Nearly all of the probability is there."
         if len(inside) <= 2
         else "Several k explain the labels about equally well. Nothing has to be chosen: every "
         "prediction is averaged over all of them, by these probabilities."

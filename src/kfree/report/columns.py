@@ -29,7 +29,7 @@ def summarize(X: Any, preparation: Any) -> tuple[ColumnSummary, ...]:
     """
     if not hasattr(X, "iloc"):
         return tuple(
-            _summary(f"feature {j}", "number", np.asarray(X[:, j], dtype=object))
+            _summary(f"feature {j}", "number", X[:, j], X[:, j] != X[:, j])
             for j in range(X.shape[1])
         )
     steps = [step for _, step in preparation.steps] if preparation is not None else []
@@ -45,13 +45,13 @@ def summarize(X: Any, preparation: Any) -> tuple[ColumnSummary, ...]:
             kind = "date"
         else:
             kind = "number" if name in table.numbers_ else "category"
-        found.append(_summary(name, kind, column.to_numpy(dtype=object)))
+        missing = column.isna().to_numpy(dtype=bool)
+        found.append(_summary(name, kind, column.to_numpy(dtype=object), missing))
     return tuple(found)
 
 
-def _summary(name: str, kind: str, cells: np.ndarray) -> ColumnSummary:
-    missing = np.array([cell is None or cell is not cell or cell != cell for cell in cells])
-    there = cells[~missing.astype(bool)]
+def _summary(name: str, kind: str, cells: np.ndarray, missing: np.ndarray) -> ColumnSummary:
+    there = cells[~missing]
     values = ""
     if kind == "number":
         numbers = _numbers(there)

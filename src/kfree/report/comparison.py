@@ -82,7 +82,7 @@ def compare(
         n_unknown += int((~np.isin(labels[fold], labels[rest])).sum())
 
         start = time.perf_counter()
-        fitted = clone(classifier).fit(train, labels[rest])
+        fitted = _fresh(classifier, len(rest)).fit(train, labels[rest])
         known = fitted.predict_proba(test)
         seconds[KFREE] += time.perf_counter() - start
         probabilities[KFREE][np.ix_(fold, fitted.classes_)] = known
@@ -143,6 +143,12 @@ def count_votes(
         has = labels[near][:, :, None] == np.arange(n_classes)
         votes[first : first + size] = has.cumsum(axis=1)[:, k - 1]
     return votes
+
+
+def _fresh(classifier: Any, n_rows: int) -> Any:
+    """The classifier unfitted; a k_max that suits all rows may be too large for fewer."""
+    fresh = clone(classifier)
+    return fresh if fresh.k_max == "auto" else fresh.set_params(k_max=min(fresh.k_max, n_rows - 1))
 
 
 def _prepared(preparation: Any, X: Any, rest: NDArray, fold: NDArray) -> tuple[NDArray, NDArray]:

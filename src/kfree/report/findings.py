@@ -37,8 +37,8 @@ class Findings:
         Fitted on all rows.
     row_names : ndarray of shape (n_samples,)
         What each row is called: its place in the index, and its identifier if it has one.
-    rows_are_counted : bool
-        Whether the names begin with the row's number, from 0.
+    counted_from : int or None
+        The number of the first row, where the names begin with numbers.
     labels : ndarray of shape (n_samples,)
     posterior : Posterior
         Of each row when its own label is unknown.
@@ -66,7 +66,7 @@ class Findings:
 
     classifier: KFreeClassifier
     row_names: NDArray
-    rows_are_counted: bool
+    counted_from: int | None
     labels: NDArray
     posterior: Posterior
     predicted: NDArray[np.intp]
@@ -109,15 +109,22 @@ class Findings:
                 for name, scores in self.comparison.scores.items()
             },
             "n_contradicted_labels": self.audit.n_contradicted,
+            "n_wrong_labels_estimated": self.audit.n_estimated,
         }
 
 
 def find(
-    model: Any, X: Any, y: Any, row_names: Any, notes: Sequence[str], step: Callable[[str], Any]
+    model: Any,
+    X: Any,
+    y: Any,
+    row_names: Any,
+    count_from: int,
+    notes: Sequence[str],
+    step: Callable[[str], Any],
 ) -> Findings:
     """Measure everything. `model` is fitted on X and y unless it is already."""
-    X = X if hasattr(X, "iloc") else np.asarray(X)
-    y = np.asarray(y)
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    X, y = X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y)
     preparation, classifier = _parts(model)
     if getattr(classifier, "metric", None) == "precomputed":
         raise ValueError("A report needs the features; metric='precomputed' has none.")
@@ -149,8 +156,8 @@ def find(
         comparison = compare(preparation, classifier, X, y, step)
     return Findings(
         classifier=classifier,
-        row_names=_row_names(X, row_names, _table_step(preparation)),
-        rows_are_counted=row_names is None and _numbers(X).dtype.kind == "i",
+        row_names=_row_names(X, row_names, count_from, _table_step(preparation)),
+        counted_from=count_from if row_names is None and _is_counted(X) else None,
         labels=y,
         posterior=posterior,
         predicted=predicted,
@@ -206,20 +213,21 @@ def _table_step(preparation: Any) -> Any:
     return next((step for step in steps if hasattr(step, "notes_")), None)
 
 
-def _row_names(X: Any, given: Any, table: Any) -> NDArray:
+def _row_names(X: Any, given: Any, count_from: int, table: Any) -> NDArray:
     if given is not None:
         if len(given) != len(X):
             raise ValueError(f"row_names has {len(given)} names, but X has {len(X)} rows.")
         return np.asarray(given)
-    numbers = _numbers(X)
+    index = np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
+    names = index + count_from if _is_counted(X) else index
     left_out = getattr(table, "left_out_", {})
     identifier = next((name for name, why in left_out.items() if "identifier" in why), None)
     if identifier is None:
-        return numbers
+        return names
     # An identifier tells nothing about the class, but it tells people which row is meant.
-    names = X.iloc[:, [str(name) for name in X.columns].index(identifier)]
-    return np.array([f"{row} ({name})" for row, name in zip(numbers, names, strict=True)])
+    cells = X.iloc[:, [str(name) for name in X.columns].index(identifier)]
+    return np.array([f"{name} ({cell})" for name, cell in zip(names, cells, strict=True)])
 
 
-def _numbers(X: Any) -> NDArray:
-    return np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
+def _is_counted(X: Any) -> bool:
+    return not hasattr(X, "iloc") or X.index.dtype.kind == "i"

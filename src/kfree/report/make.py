@@ -47,6 +47,7 @@ def make_report(
     model: Any = None,
     title: str = "What kfree makes of these data",
     row_names: Any = None,
+    count_from: int = 0,
     notes: Sequence[str] = (),
     reproduce: str = REPRODUCE,
     step: Callable[[str], Any] | None = None,
@@ -71,8 +72,10 @@ def make_report(
     title : str
         Heading of the page.
     row_names : array-like of shape (n_samples,), default=None
-        What the rows are called in tables. None: the index of a data frame, or numbers from 0,
-        with the cell of a column that was left out as an identifier.
+        What the rows are called in tables. None: the index of a data frame, or numbers, with the
+        cell of a column that was left out as an identifier.
+    count_from : int, default=0
+        Is added to the numbers of the rows.
     notes : sequence of str, default=()
         Sentences about how the data were read, for the chapter about the data.
     reproduce : str
@@ -88,10 +91,10 @@ def make_report(
     """
     require_matplotlib()
     if model is None:
-        first = TablePreparation() if hasattr(X, "iloc") else StandardScaler()
+        first = TablePreparation() if hasattr(X, "columns") else StandardScaler()
         model = make_pipeline(first, KFreeClassifier())
     step = step or (lambda words: None)
-    found = find(model, X, y, row_names, notes, step)
+    found = find(model, X, y, row_names, count_from, notes, step)
     step("drawing")
     parts = chapters(found, reproduce)
     short, *others = (

@@ -55,7 +55,9 @@ MEANING = Terms(
         ),
         (
             "Contradicted label",
-            "A label that is less probable than some other class, judged by all other rows.",
+            "A label that is less probable than some other class, judged by all other rows. The "
+            "estimate of wrong labels counts those rows that are as sure of another class as rows "
+            "with that label are on average (confident learning).",
         ),
     )
 )

@@ -87,7 +87,9 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
         Text(
             "Each of these rows has a label that the other rows contradict: another class is more "
             "probable. That may be a wrong label, an unusual row, or a place where classes "
-            "overlap; only somebody who knows the data can tell. The most suspicious come first."
+            "overlap; only somebody who knows the data can tell. The most suspicious come first. "
+            f"An estimate of how many labels are wrong, too high where classes overlap: "
+            f"{audit.n_estimated:,}."
             f"{more}{_row_words(found)}"
         ),
         Table(
@@ -107,5 +109,6 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
 
 
 def _row_words(found: Findings) -> str:
-    counted = " Rows are counted from 0." if found.rows_are_counted else ""
+    first = found.counted_from
+    counted = f" Rows are counted from {first}." if first is not None else ""
     return f"{counted} A click on the head of a column sorts the table."
