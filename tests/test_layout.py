@@ -181,7 +181,17 @@ def test_an_early_import_is_seen():
     assert not imported_on_import(ast.parse("def f():\n    import matplotlib"))
 
 
-@pytest.mark.parametrize("module", ["kfree", "kfree.displays", "kfree.evaluation", "kfree.report"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "kfree",
+        "kfree.displays",
+        "kfree.evaluation",
+        "kfree.persistence",
+        "kfree.report",
+        "kfree.tables",
+    ],
+)
 def test_import_is_light(module):
     # scikit-learn imports pandas by itself where it is installed: only what kfree adds counts.
     code = f"""

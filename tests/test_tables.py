@@ -116,6 +116,12 @@ class TestReading:
         blocks = list(read_blocks(tmp_path / "t.parquet", rows=1))
         assert [block.index.tolist() for block in blocks] == [[0], [1]]
 
+    def test_an_index_in_parquet_is_a_column(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        frame = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["x", "y"], name="name"))
+        frame.to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet")["name"].tolist() == ["x", "y"]
+
     def test_parquet_from_standard_input(self, tmp_path, monkeypatch):
         pytest.importorskip("pyarrow")
         pd.DataFrame({"a": [1.5, 2.5]}).to_parquet(tmp_path / "t.parquet")

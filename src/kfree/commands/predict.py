@@ -101,7 +101,9 @@ def _answer(model: Pipeline, values: Any) -> dict[str, np.ndarray]:
         answer[f"probability_{name}"] = column
     if known is not None:
         between = known.class_variance_between.sum(axis=1)
-        answer[UNCERTAINTY] = between / (between + known.class_variance_within.sum(axis=1))
+        whole = between + known.class_variance_within.sum(axis=1)
+        # Where the class is certain to the last bit there is nothing to divide up.
+        answer[UNCERTAINTY] = between / np.where(whole > 0, whole, 1.0)
     return answer
 
 

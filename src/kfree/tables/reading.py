@@ -197,7 +197,8 @@ def _parquet_blocks(
             raise TableError(f"{name} has no rows.")
         start = 0
         for batch in file.iter_batches(batch_size=rows or n_rows):
-            block = batch.to_pandas()
+            # With the metadata of pandas some columns would become an index.
+            block = batch.to_pandas(ignore_metadata=True)
             block.columns = [str(column) for column in block.columns]
             block.index = pd.RangeIndex(start, start + len(block))
             start += len(block)
