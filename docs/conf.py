@@ -70,8 +70,11 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
 }
 # These pages have no pages below them: an empty list would stand at their side.
-html_sidebars = {
-    name: []
-    for name in "start settings probabilities labels limits commands pictures report model notation "
-    "order paper quality audit extending changelog".split()
-}
+html_sidebars = dict.fromkeys(
+    [
+        *("start", "settings", "probabilities", "labels", "limits", "commands", "pictures"),
+        *("report", "model", "notation", "order", "paper", "quality", "audit", "extending"),
+        "changelog",
+    ],
+    [],
+)
