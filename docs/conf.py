@@ -70,11 +70,6 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
 }
 # These pages have no pages below them: an empty list would stand at their side.
-html_sidebars = dict.fromkeys(
-    [
-        *("start", "settings", "probabilities", "labels", "limits", "commands", "pictures"),
-        *("report", "model", "notation", "order", "paper", "quality", "audit", "extending"),
-        "changelog",
-    ],
-    [],
-)
+ALONE = ("start", "settings", "probabilities", "labels", "limits", "commands", "pictures", "report")
+ALONE += ("model", "notation", "order", "paper", "quality", "audit", "extending", "changelog")
+html_sidebars = {name: [] for name in ALONE}
