@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality paper clean help
+.PHONY: demo test lint quality audit docs paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -27,11 +27,18 @@ lint: $(VENV)/.has-dev ## ruff and mypy only
 quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
 	@$(RUN) benchmarks/quality.py $(ARGS)
 
+audit: $(VENV)/.has-audit ## wrong labels found, beside cleanlab: writes docs/audit.md; minutes
+	@$(RUN) benchmarks/audit.py $(ARGS)
+
+docs: $(VENV)/.has-docs ## the documentation with its gallery, in build/docs
+	$(RUN) -m sphinx -W --keep-going -b html docs build/docs
+	@echo "Open build/docs/index.html"
+
 paper: $(VENV)/.has-paper ## the paper's tables and figures, in build/paper; options in ARGS="--quick"
 	@$(RUN) -m kfree paper --output build/paper $(ARGS)
 
 clean: ## remove .venv, caches and everything the commands above made
-	rm -rf $(VENV) build demo dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build demo dist docs/gallery docs/generated .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
@@ -57,7 +64,17 @@ $(VENV)/.has-paper: pyproject.toml | $(VENV)/.made
 	@$(PIP) -e ".[paper]"
 	@touch $@ $(VENV)/.has-demo
 
+$(VENV)/.has-audit: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the label audit is compared with (once) ..."
+	@$(PIP) -e ".[audit]"
+	@touch $@
+
+$(VENV)/.has-docs: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the documentation needs (once) ..."
+	@$(PIP) -e ".[docs]"
+	@touch $@
+
 $(VENV)/.has-dev: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the tests need (once) ..."
 	@$(PIP) -e ".[dev]"
-	@touch $@ $(VENV)/.has-demo $(VENV)/.has-paper
+	@touch $@ $(VENV)/.has-demo $(VENV)/.has-paper $(VENV)/.has-audit

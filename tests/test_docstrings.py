@@ -5,8 +5,19 @@ import importlib
 
 import pytest
 
+MODULES = [
+    "kfree.audit",
+    "kfree.baselines",
+    "kfree.classifier",
+    "kfree.displays.k_posterior",
+    "kfree.displays.reliability",
+    "kfree.persistence",
+    "kfree.tables.preparation",
+    "kfree.tables.target",
+]
 
-@pytest.mark.parametrize("name", ["kfree.classifier", "kfree.baselines"])
+
+@pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0

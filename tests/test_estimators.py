@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kfree.baselines
 import kfree.classifier
 from kfree import KFreeClassifier, PKNNClassifier, Posterior, StructuredKNNClassifier
+from kfree.inference.quadrature import all_nodes
 
 STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
 
@@ -614,3 +615,24 @@ def test_five_points_vote():
     np.testing.assert_allclose(tied.predict_proba([[1.5]]), [[0.5, 0.5]], atol=1e-9)
     renamed = StructuredKNNClassifier(2).fit(PLACES, [1, 1, 0, 0])
     assert renamed.predict([[1.5]])[0] == 1
+
+
+@pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
+def test_held_out_rows_need_few_nodes(structure):
+    """From 200 rows on few values of beta serve leave-one-out; all of them give the same."""
+
+    def n_nodes(rule):
+        return np.isfinite(rule.log_weight).sum(axis=1).mean()
+
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 3
+    # Many dimensions make hubs: rows that are neighbors of very many.
+    X = rng.normal(size=(240, 20)) + 0.7 * (np.arange(20) % 3 == y[:, None])
+    model = KFreeClassifier(structure=structure, k_max=12).fit(X, y)
+    few = model.posterior(None)
+    every = all_nodes(model._model.posterior)
+    assert n_nodes(model._model.rule_held_out) < n_nodes(every) / 3
+    model._model.__dict__["rule_held_out"] = every
+    exact = model.posterior(None)
+    np.testing.assert_allclose(few.class_probabilities, exact.class_probabilities, atol=1e-7)
+    np.testing.assert_allclose(few.k_probabilities, exact.k_probabilities, atol=1e-7)

@@ -234,3 +234,12 @@ def test_terms_near_zero_beta():
     np.testing.assert_allclose(found.value[:, 0], -np.log(n_classes), rtol=1e-14)
     mean = np.array([sum(m) for m in lists]) / n_classes
     np.testing.assert_allclose(found.slope[:, 0], (counts.own - mean) / counts.divisor, rtol=1e-13)
+
+
+def test_a_measure_with_one_point_that_counts_has_a_rule():
+    """Nothing is divided by what is left of the measure after that point."""
+    node = np.linspace(0.0, 4.0, 30)[None]
+    weight = np.exp(-200.0 * np.arange(30.0))[None]  # the second is 1e-87, the fourth 1e-261
+    nodes, weights = gauss_rule(node, weight / weight.sum(), 20)
+    assert np.isfinite(nodes).all()
+    assert weights.sum() == pytest.approx(1.0)

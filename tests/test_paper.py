@@ -326,7 +326,7 @@ class TestErrors:
 
     def test_without_typer_one_sentence(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "typer", None)
-        with pytest.raises(SystemExit, match=r"typer is missing; pip install 'kfree\[paper\]'"):
+        with pytest.raises(SystemExit, match=r"typer is missing; pip install 'kfree\[cli\]'"):
             cli.main()
 
     @pytest.mark.parametrize(

@@ -1,9 +1,32 @@
 """Nearest-neighbor classification free of k."""
 
+from typing import TYPE_CHECKING, Any
+
 from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
 from kfree.classifier import KFreeClassifier
 from kfree.inference.metropolis import Draws
 from kfree.posterior import Posterior
 
+if TYPE_CHECKING:
+    from kfree.persistence import ModelFileError, load, save
+
 __version__ = "0.1.0"
-__all__ = ["Draws", "KFreeClassifier", "PKNNClassifier", "Posterior", "StructuredKNNClassifier"]
+__all__ = [
+    "Draws",
+    "KFreeClassifier",
+    "ModelFileError",
+    "PKNNClassifier",
+    "Posterior",
+    "StructuredKNNClassifier",
+    "load",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Files are read and written seldom, and what that needs is imported then.
+    if name in ("ModelFileError", "load", "save"):
+        from kfree import persistence
+
+        return getattr(persistence, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.averaging import class_probabilities_at
+from kfree.fitted_state import neighbors_state, restored_neighbors
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood.open_labels import OpenLabels
@@ -43,6 +44,22 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
         queries = self._space.points(validation.check_new(self, X))
         table = self._graph.distances if reverse else None
         return self._search.arrivals(queries, self.n_neighbors_, table, self.n_jobs)
+
+    def __getstate__(self) -> dict:
+        state = dict(super().__getstate__())
+        if "_graph" in state:
+            found = (state.pop(name) for name in ("_space", "_search", "_graph", "_labels"))
+            space, search, graph, labels = found
+            state["_fitted"] = neighbors_state(space, search.points, graph, labels)
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        state = dict(state)
+        fitted = state.pop("_fitted", None)
+        super().__setstate__(state)
+        if fitted is not None:
+            restored = restored_neighbors(fitted, self.algorithm, len(self.classes_))
+            self._space, self._search, self._graph, self._labels = restored
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -142,6 +159,16 @@ class PKNNClassifier(_FixedNeighbors):
         self._table = table
         self.beta_ = float(beta)
         return self
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        state.pop("_table", None)
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_graph"):
+            self._table = neighborhoods(self.structure, self._graph)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row; of each training row, left out, if X is None.

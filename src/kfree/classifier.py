@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import averaging, sampling, validation
 from kfree.averaging import Average
+from kfree.fitted_state import model_state, restored_model
 from kfree.inference.laplace import GRID
 from kfree.inference.metropolis import Draws, Settings, disagreement
 from kfree.inference.prior import GammaPrior
@@ -91,12 +92,12 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X had names.
     k_max_ : int
         The largest number of neighbors considered.
-    k_posterior_ : ndarray of shape (k_max_,)
-        p(K | training labels) for K = 1..k_max_.
+    k_posterior_ : ndarray of shape (`k_max_`,)
+        p(K | training labels) for K = 1..`k_max_`.
     k_optimal_ : int
         The most probable K.
     beta_mean_, beta_std_ : float
@@ -305,7 +306,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (k_max_, n_beta)
+        ndarray of shape (`k_max_`, n_beta)
         """
         check_is_fitted(self)
         beta = validation.check_beta(beta)
@@ -403,6 +404,21 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             for start in range(0, len(part), step):
                 blocks.append(found.take(np.arange(start, min(start + step, len(part)))))
         return blocks
+
+    def __getstate__(self) -> dict:
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            space, model, draws = (state.pop(name) for name in ("_space", "_model", "_draws"))
+            state["_fitted"] = model_state(space, model, draws)
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        state = dict(state)
+        fitted = state.pop("_fitted", None)
+        super().__setstate__(state)
+        if fitted is not None:
+            restored = restored_model(fitted, self.algorithm, len(self.classes_))
+            self._space, self._model, self._draws = restored
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

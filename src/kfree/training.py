@@ -77,8 +77,11 @@ class Model:
     @cached_property
     def rule_held_out(self) -> Rule:
         """Nodes that serve when a training row's own term leaves the sum."""
-        few = len(self.labels) < FEW_POINTS_HELD_OUT
-        return all_nodes(self.posterior) if few else trimmed(self.posterior)
+        if len(self.labels) < FEW_POINTS_HELD_OUT:
+            return all_nodes(self.posterior)
+        return reduced(
+            self.posterior, self.histogram.log_worst, self.n_classes, self._reach_held_out
+        )
 
     @cached_property
     def rule(self) -> Rule:
@@ -126,6 +129,15 @@ class Model:
     @cached_property
     def _all_around(self) -> dict[int, Around]:
         return {}
+
+    def _reach_held_out(self, k: np.ndarray) -> np.ndarray:
+        """A held-out row takes its own term away, and 1 / K from each point that it touches.
+
+        The row that touches most decides: in many dimensions some rows are neighbors of very many.
+        """
+        in_lists = [np.bincount(self.graph.indices[:, : int(n)].ravel()).max() for n in k]
+        in_its_own = np.zeros_like(k) if self.structure == "asymmetric" else k
+        return 1.0 + (in_lists + in_its_own) / k
 
     @property
     def k_needed(self) -> int:
@@ -207,8 +219,26 @@ def train(
         if k_max is not None or k == limit or _has_ended(modes):
             break
         k = min(2 * k, limit)
+    return assemble(search, graph, labels, n_classes, structure, prior, modes, table, counted)
+
+
+def assemble(
+    search: Search,
+    graph: NeighborGraph,
+    labels: np.ndarray,
+    n_classes: int,
+    structure: str,
+    prior: GammaPrior,
+    modes: Modes,
+    table: Neighborhoods | None = None,
+    counted: Histogram | None = None,
+) -> Model:
+    """The model of a neighbor graph and the modes of beta; what else follows is made if absent."""
+    if table is None:
+        table = neighborhoods(structure, graph)
+    if counted is None:
+        counted = histogram(table, labels, n_classes, graph.k_max)
     posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
-    active = posterior.active()
     return Model(
         structure,
         search,
@@ -219,7 +249,7 @@ def train(
         counted,
         prior,
         posterior,
-        active,
+        posterior.active(),
     )
 
 

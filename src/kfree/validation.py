@@ -187,6 +187,11 @@ def check_new(estimator: Any, X: Any) -> np.ndarray:
     return X
 
 
+def check_n_listed(n_neighbors: Any) -> None:
+    """Judge how many neighbors an audit is to name for each row."""
+    _whole("n_neighbors", n_neighbors)
+
+
 def check_given(estimator: Any, X: Any) -> None:
     """Raise if there are no rows where leave-one-out is not offered."""
     if X is None:

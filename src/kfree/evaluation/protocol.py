@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
 
 from kfree.evaluation.scores import Scores, score
 
@@ -55,10 +57,13 @@ def cross_validate(
     n_splits: int = 4,
     random_state: int | None = 0,
     most_probable: bool = False,
+    preparation: BaseEstimator | None = None,
+    done: Callable[[str], object] = lambda name: None,
 ) -> dict[str, Evaluation]:
     """Judge every estimator on the same shuffled folds.
 
-    Features are standardised by what the training part of a fold says, never by its test part.
+    Features are standardised, or otherwise prepared, by what the training part of a fold says,
+    never by its test part.
 
     Folds are stratified. Where a class has fewer rows than there are folds this cannot be done, and
     plain folds are taken: then a class may be absent from a training part. The estimator knows
@@ -70,6 +75,7 @@ def cross_validate(
     estimators : mapping of str to classifier
         Unfitted classifiers with `predict_proba`. They are cloned, not changed.
     X : array-like of shape (n_samples, n_features)
+        Or what `preparation` takes, such as a data frame.
     y : array-like of shape (n_samples,)
     n_splits : int, default=4
         Number of folds.
@@ -78,21 +84,30 @@ def cross_validate(
     most_probable : bool, default=False
         Whether the most probable class is taken as the label, which saves the call of `predict`.
         For estimators whose `predict` gives just that.
+    preparation : transformer, default=None
+        What comes before each estimator; None: `StandardScaler()`.
+    done : callable, default: nothing is told
+        Is given the name of an estimator after each of its folds.
 
     Returns
     -------
     dict of str to Evaluation
         In the order of `estimators`.
     """
-    X, y = np.asarray(X), np.asarray(y)
+    if preparation is None:
+        X, preparation = np.asarray(X), StandardScaler()
+    y = np.asarray(y)
     classes = np.unique(y)
     folds = list(splitter(y, n_splits, random_state).split(X, y))
-    return {
-        name: _summary(
-            [_run(estimator, X, y, classes, train, test, most_probable) for train, test in folds]
-        )
-        for name, estimator in estimators.items()
-    }
+    evaluations = {}
+    for name, estimator in estimators.items():
+        parts = []
+        for train, test in folds:
+            model = make_pipeline(clone(preparation), clone(estimator))
+            parts.append(_run(model, X, y, classes, train, test, most_probable))
+            done(name)
+        evaluations[name] = _summary(parts)
+    return evaluations
 
 
 def splitter(
@@ -105,26 +120,26 @@ def splitter(
 
 
 def _run(
-    estimator: BaseEstimator,
-    X: NDArray,
+    model: Pipeline,
+    X: Any,
     y: NDArray,
     classes: NDArray,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
     most_probable: bool,
 ) -> _Fold:
-    model = make_pipeline(StandardScaler(), clone(estimator))
+    rows, new = _safe_indexing(X, train), _safe_indexing(X, test)
     start = time.perf_counter()
-    model.fit(X[train], y[train])
+    model.fit(rows, y[train])
     fitted = time.perf_counter()
-    probabilities = model.predict_proba(X[test])
+    probabilities = model.predict_proba(new)
     done = time.perf_counter()
     # Labels are the estimator's own and not the argmax, unless asked for: the two may differ. Not
     # timed, since they come from the same search.
     if most_probable:
         predicted = model.classes_[probabilities.argmax(axis=1)]
     else:
-        predicted = model.predict(X[test])
+        predicted = model.predict(new)
     probabilities = _over_all_classes(probabilities, model.classes_, classes)
     return _Fold(
         scores=score(y[test], predicted, probabilities, classes),

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kfree.atomic import replacing
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 # Parts of the package that cannot change a prediction: an edit there keeps what was computed.
-NOT_THE_MODEL = {"displays.py", "cli.py", "persistence.py", "progress.py", "paper", "evaluation"}
+NOT_THE_MODEL = {
+    "atomic.py",
+    "audit.py",
+    "cli.py",
+    "commands",
+    "displays",
+    "evaluation",
+    "fitted_state.py",
+    "page",
+    "paper",
+    "persistence.py",
+    "progress.py",
+    "report",
+    "tables",
+}
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write beside, then rename: nobody ever reads half a file."""
+    """Write a file whole, and the folders that it needs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    if isinstance(content, str):
-        content = content.encode("utf-8")
-    part.write_bytes(content)
-    os.replace(part, path)
+    with replacing(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def digest(parts: Iterable[bytes]) -> str:

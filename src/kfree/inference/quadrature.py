@@ -337,7 +337,8 @@ def jacobi_matrices(node: np.ndarray, weight: np.ndarray, n: int) -> JacobiMatri
             image = image - np.einsum("ijk,ij->ik", basis[:, : j + 1], shadow)
         beside[:, j] = np.sqrt((image * image).sum(axis=1))
         with np.errstate(invalid="ignore", divide="ignore"):
-            basis[:, j + 1] = np.nan_to_num(image / beside[:, j, None])
+            # Where the measure has no more points, nothing is left to be divided.
+            basis[:, j + 1] = np.nan_to_num(image / beside[:, j, None], posinf=0.0, neginf=0.0)
     return JacobiMatrices(center, spread, diagonal, beside)
 
 

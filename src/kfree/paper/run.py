@@ -23,6 +23,7 @@ from kfree.evaluation.store import (
     digest_model,
     write,
 )
+from kfree.page import Picture
 from kfree.paper import choices, densities, exactness, scores, similarity, times
 from kfree.paper.chapters import choices as about_choices
 from kfree.paper.chapters import densities as about_densities
@@ -30,7 +31,7 @@ from kfree.paper.chapters import exactness as about_exactness
 from kfree.paper.chapters import scores as about_scores
 from kfree.paper.chapters import similarity as about_similarity
 from kfree.paper.chapters import times as about_times
-from kfree.paper.chapters.blocks import Chapter, Picture
+from kfree.paper.chapters.blocks import Chapter
 from kfree.paper.chapters.page import render
 from kfree.paper.datasets import Found, find
 from kfree.paper.settings import Settings

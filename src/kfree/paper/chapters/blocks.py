@@ -1,4 +1,4 @@
-"""The chapters of the page: words, tables and pictures about what was measured."""
+"""A chapter of the page: words, tables and pictures, and the files with its numbers."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph of plain words."""
-
-    words: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells may have a second line, which is printed smaller."""
-
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture, the words for those who cannot see it, and its caption."""
-
-    file: str
-    png: bytes
-    alt: str
-    caption: str
+from kfree.page import Picture, Table, Text
 
 
 @dataclass(frozen=True)

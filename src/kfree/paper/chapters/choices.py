@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from kfree.evaluation.data import Dataset
-from kfree.paper.chapters.blocks import Chapter, Numbers, Table, Text
+from kfree.page import Table, Text
+from kfree.paper.chapters.blocks import Chapter, Numbers
 from kfree.paper.choices import CHOICES, METHODS
 from kfree.paper.published import F_MEASURE
 from kfree.paper.settings import Settings

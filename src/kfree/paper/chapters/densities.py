@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfree.evaluation.data import Dataset
+from kfree.page import Picture, Text
 from kfree.paper.chapters import pictures
-from kfree.paper.chapters.blocks import Chapter, Numbers, Picture, Text
+from kfree.paper.chapters.blocks import Chapter, Numbers
 from kfree.paper.settings import Settings
 from kfree.paper.unit import Results
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from kfree.evaluation.data import Dataset
-from kfree.paper.chapters.blocks import Chapter, Numbers, Table, Text
+from kfree.page import Table, Text
+from kfree.paper.chapters.blocks import Chapter, Numbers
 from kfree.paper.exactness import DENSE
 from kfree.paper.settings import Settings
 from kfree.paper.unit import Results

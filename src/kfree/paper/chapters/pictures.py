@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kfree.displays import k_range
+from kfree.displays.drawing import BRIGHT, DARK
+from kfree.page.figures import as_png, new_figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-DPI = 110
-# Dark blue and orange stay apart for the colour-blind and in black and white.
-EXACT, KOREA, MCMC = "#0b3c7d", "#d95f02", "0.35"
+EXACT, KOREA, MCMC = DARK, BRIGHT, "0.35"
 
 
 def densities(there: Mapping[str, dict[str, Any]]) -> bytes:
@@ -24,7 +20,7 @@ def densities(there: Mapping[str, dict[str, Any]]) -> bytes:
 
     n_columns = min(3, len(there))
     n_rows = -(-len(there) // n_columns)
-    figure = _figure(4.2 * n_columns, 4.4 * n_rows)
+    figure = new_figure(4.2 * n_columns, 4.4 * n_rows)
     panels = figure.subfigures(n_rows, n_columns, squeeze=False).ravel()
     for i, (panel, (name, value)) in enumerate(zip(panels, there.items(), strict=False)):
         korea, exact = np.array(value["korea"]), np.array(value["exact"])
@@ -51,12 +47,12 @@ def densities(there: Mapping[str, dict[str, Any]]) -> bytes:
             bottom.set_ylabel(r"$p(K \mid Y)$")
         if i == 0:
             bottom.legend(loc="upper right", fontsize=8)
-    return _png(figure)
+    return as_png(figure)
 
 
 def wine(value: dict[str, Any], counts: tuple[int, int]) -> bytes:
     """p(K | Y) by KOREA, by the sampler and exactly, after few and after many draws."""
-    figure = _figure(7.5, 6.4)
+    figure = new_figure(7.5, 6.4)
     k = np.array(value["k"])
     last = k_range(np.array(value["k_probabilities"]["exact"])).stop
     axes = figure.subplots(2, 1, sharex=True)
@@ -73,7 +69,7 @@ def wine(value: dict[str, Any], counts: tuple[int, int]) -> bytes:
     axes[0].set_xlim(0.5, last + 0.5)
     axes[0].legend()
     axes[1].set_xlabel("number of neighbors $K$")
-    return _png(figure)
+    return as_png(figure)
 
 
 def similarity(
@@ -82,7 +78,7 @@ def similarity(
     """The measures over the number of draws, a row for each data set."""
     from matplotlib.ticker import NullFormatter
 
-    figure = _figure(2.9 * len(measures), 2.3 * len(there) + 0.4)
+    figure = new_figure(2.9 * len(measures), 2.3 * len(there) + 0.4)
     axes = figure.subplots(len(there), len(measures), sharex=True, squeeze=False)
     styles = {"KOREA": (KOREA, "--"), "exact": (EXACT, "-")}
     for (name, value), line in zip(there.items(), axes, strict=True):
@@ -120,18 +116,4 @@ def similarity(
     figure.align_ylabels(axes[:, 0])
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-    return _png(figure)
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    # Not by pyplot, which would keep the figure and ask for a screen.
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _png(figure: Figure) -> bytes:
-    out = io.BytesIO()
-    # No date inside: the same numbers give the same file.
-    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
-    return out.getvalue()
+    return as_png(figure)

@@ -8,7 +8,8 @@ from typing import Any
 
 from kfree.evaluation.data import Dataset
 from kfree.evaluation.protocol import Evaluation
-from kfree.paper.chapters.blocks import Chapter, Numbers, Table, Text
+from kfree.page import Table, Text
+from kfree.paper.chapters.blocks import Chapter, Numbers
 from kfree.paper.published import F_MEASURE, METHODS, STRUCTURES
 from kfree.paper.scores import EXACT, SEARCH, named
 from kfree.paper.settings import Settings

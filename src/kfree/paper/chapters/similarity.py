@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from kfree.evaluation.data import Dataset
+from kfree.page import Picture, Table, Text
 from kfree.paper.chapters import pictures
-from kfree.paper.chapters.blocks import Chapter, Numbers, Picture, Table, Text
+from kfree.paper.chapters.blocks import Chapter, Numbers
 from kfree.paper.settings import Settings
 from kfree.paper.similarity import MEASURES, REFERENCES
 from kfree.paper.unit import Results, divergence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfree.evaluation.data import Dataset
-from kfree.paper.chapters.blocks import Chapter, Numbers, Table, Text
+from kfree.page import Table, Text
+from kfree.paper.chapters.blocks import Chapter, Numbers
 from kfree.paper.published import SECONDS
 from kfree.paper.settings import Settings
 from kfree.paper.times import METHODS

@@ -1,4 +1,4 @@
-"""Pictures. matplotlib is imported when something is drawn, never by ``import kfree``."""
+"""The picture of p(K, beta | Y)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+
+from kfree.displays.drawing import require_matplotlib
+from kfree.displays.fitted import last_step, one_row
+from kfree.displays.ranges import beta_grid, k_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-#: K outside the drawn range hold at most this much of the probability.
-_LEFT_OUT = 1e-4
-#: Half the drawn range of beta, in standard deviations.
-_N_STD = 5.0
-_N_BETA = 200
 
 
 class PosteriorDisplay:
@@ -92,16 +88,8 @@ class PosteriorDisplay:
         PosteriorDisplay
             With the artists as attributes.
         """
-        _require_matplotlib()
-        check_is_fitted(estimator)
-        if X is None:
-            if row is not None:
-                raise ValueError(f"row={row} picks a row of X, but X is None.")
-        else:
-            X = _one_row(X, row)
-        if isinstance(estimator, Pipeline):
-            X = None if X is None else estimator[:-1].transform(X)
-            estimator = estimator[-1]
+        require_matplotlib()
+        estimator, X = last_step(estimator, one_row(X, row))
         if X is None:
             k_probabilities = np.asarray(estimator.k_posterior_)
             k = np.arange(1, len(k_probabilities) + 1)
@@ -133,7 +121,7 @@ class PosteriorDisplay:
         PosteriorDisplay
             Itself, with the artists as attributes.
         """
-        _require_matplotlib()
+        require_matplotlib()
         import matplotlib.pyplot as plt
         from matplotlib.ticker import MaxNLocator
         from mpl_toolkits.axes_grid1 import make_axes_locatable
@@ -166,40 +154,3 @@ class PosteriorDisplay:
         self.axes_ = np.array([ax, bar_ax], dtype=object)
         self.figure_ = ax.figure
         return self
-
-
-def beta_grid(mean: float, std: float) -> NDArray[np.float64]:
-    """Strengths from 5 standard deviations below the mean to 5 above, all positive."""
-    upper = mean + _N_STD * std
-    return np.linspace(max(mean - _N_STD * std, upper / _N_BETA), upper, _N_BETA)
-
-
-def k_range(k_probabilities: NDArray[np.floating]) -> slice:
-    """Return the shortest run of K from which each side leaves out at most half of 1e-4."""
-    below = np.cumsum(k_probabilities)
-    above = np.cumsum(k_probabilities[::-1])
-    first = int(np.searchsorted(below, _LEFT_OUT / 2, side="right"))
-    last = len(k_probabilities) - int(np.searchsorted(above, _LEFT_OUT / 2, side="right"))
-    return slice(first, last)
-
-
-def _one_row(X: Any, row: int | None) -> Any:
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if row is None:
-        if n_rows != 1:
-            raise ValueError(f"X has {n_rows} rows: say with row= which one to draw.")
-        row = 0
-    if not -n_rows <= row < n_rows:
-        raise ValueError(f"row={row} is out of range: X has {n_rows} rows.")
-    row %= n_rows
-    # pandas would read [row:row + 1] as labels where its index is not an integer range.
-    return X.iloc[row : row + 1] if hasattr(X, "iloc") else X[row : row + 1]
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            'Drawing needs matplotlib: install it with pip install "kfree[plot]".'
-        ) from error

@@ -1,0 +1,153 @@
+"""The command ``kfree audit``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from kfree.audit import NOBODY, LabelAudit, audit_labels
+from kfree.commands.learning import (
+    ASYMMETRIC,
+    Categorical,
+    Data,
+    Drop,
+    Jobs,
+    Json,
+    Keep,
+    StructureOption,
+    Target,
+    fit_model,
+    make_model,
+    preparation,
+    read_task,
+)
+from kfree.commands.progress import Working
+from kfree.commands.table_output import table_writer
+from kfree.commands.telling import say, show, show_json
+from kfree.tables import TableError
+from kfree.tables.messages import count, listed
+
+STANDARD = "-"
+# How many of the rows are shown on the screen.
+N_SHOWN = 10
+
+
+def audit(
+    data: Data,
+    target: Target,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="CSV, or by its name .tsv, .parquet, .gz; - stdout."),
+    ],
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="Only the N most suspicious rows.")
+    ] = None,
+    neighbors: Annotated[
+        int, typer.Option("--neighbors", min=1, help="How many neighbors to name for each row.")
+    ] = 5,
+    structure: StructureOption = ASYMMETRIC,
+    drop: Drop = None,
+    keep: Keep = None,
+    categorical: Categorical = None,
+    jobs: Jobs = 1,
+    as_json: Json = False,
+) -> None:
+    """Find the rows of a table whose label the other rows contradict.
+
+    Writes these rows, the most suspicious first: the number of the row in the table (the first
+    after the header is 1), its label and how probable the other rows make that label, the label
+    that they suggest and its probability, the rows nearest to it that have the suggested label,
+    then the table's own columns.
+
+    Example: `kfree audit iris.csv --target species --output suspects.csv`
+    """
+    if as_json and output == STANDARD:
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    task = read_task(data, target)
+    model = make_model(preparation(drop, keep, categorical), structure, jobs)
+    # Opened first: that the rows cannot be written is better known before the work.
+    # Its columns have their types already, so there are none to be made numbers.
+    with table_writer(output, []) as write:
+        fit_model(model, task)
+        with Working("Judging each label by the other rows"):
+            found = audit_labels(model, n_neighbors=neighbors)
+        n_contradicted = found.n_contradicted
+        suspects = found.take(min(n_contradicted, top or n_contradicted))
+        # Rows without a label were left out, so a row's place among the others is not its number.
+        numbers = task.features.index.to_numpy() + 1
+        write(_table(suspects, numbers, task.features), {})
+    notes = [*task.notes, *model[0].notes_]
+    if as_json:
+        show_json(
+            {
+                "data": task.name,
+                "n_rows": len(task.labels),
+                "classes": task.class_counts,
+                "notes": notes,
+                "n_contradicted": n_contradicted,
+                "n_estimated": found.n_estimated,
+                "suspects": [
+                    {
+                        "row_number": numbers[suspects.rows[i]],
+                        "given_label": suspects.given[i],
+                        "given_probability": suspects.given_probability[i],
+                        "suggested_label": suspects.suggested[i],
+                        "suggested_probability": suspects.suggested_probability[i],
+                        "neighbors_against": _numbers_against(suspects, numbers, i),
+                    }
+                    for i in range(len(suspects.rows))
+                ],
+                "output": output,
+            }
+        )
+        return
+    tell = say if output == STANDARD else show
+    tell(task.summary)
+    for note in notes:
+        tell(f"  {note}")
+    tell(
+        f"\nThe other rows contradict {count(n_contradicted, 'label')}; about "
+        f"{found.n_estimated:,} may be wrong. Where classes overlap, right labels are among them."
+    )
+    for i in range(min(N_SHOWN, len(suspects.rows))):
+        tell(
+            f"  row {numbers[suspects.rows[i]]}: {suspects.given[i]} "
+            f"({suspects.given_probability[i]:.3f}), rather {suspects.suggested[i]} "
+            f"({suspects.suggested_probability[i]:.3f})"
+        )
+    if len(suspects.rows) > N_SHOWN:
+        tell("  ...")
+    if output != STANDARD:
+        tell(f"\n{count(len(suspects.rows), 'row')} written to {output}.")
+
+
+def _table(suspects: LabelAudit, numbers: np.ndarray, features: Any) -> Any:
+    """What is said of each row, then the row itself."""
+    import pandas as pd
+
+    against = [
+        " ".join(map(str, _numbers_against(suspects, numbers, i)))
+        for i in range(len(suspects.rows))
+    ]
+    told = {
+        "row_number": numbers[suspects.rows],
+        "given_label": suspects.given,
+        "given_probability": np.round(suspects.given_probability, 6),
+        "suggested_label": suspects.suggested,
+        "suggested_probability": np.round(suspects.suggested_probability, 6),
+        "neighbors_against": np.array(against, dtype=str),
+    }
+    taken = [name for name in told if name in features.columns]
+    if taken:
+        raise TableError(
+            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
+            "the audit is written under these names."
+        )
+    return pd.DataFrame(told).join(features.iloc[suspects.rows].reset_index(drop=True))
+
+
+def _numbers_against(suspects: LabelAudit, numbers: np.ndarray, i: int) -> list[int]:
+    line = suspects.neighbors_against[i]
+    return numbers[line[line != NOBODY]].tolist()

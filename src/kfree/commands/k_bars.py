@@ -1,0 +1,46 @@
+"""The posterior of the number of neighbors as lines of text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfree.displays.k_posterior import credible_set, runs
+
+LEVEL = 0.95
+# More values of k than this share lines.
+MOST_LINES = 12
+WIDTH = 30
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def credible_k(k_posterior: np.ndarray) -> np.ndarray:
+    """The smallest set of k that holds at least `LEVEL` of the probability, in order."""
+    return np.flatnonzero(credible_set(k_posterior, LEVEL)) + 1
+
+
+def in_words(numbers: np.ndarray) -> str:
+    """Increasing whole numbers with runs drawn together: 3-5, 9."""
+    return runs(numbers, n_most=len(numbers))
+
+
+def bars(k_posterior: np.ndarray) -> list[str]:
+    """A line with a bar for each k, or range of k, that matters."""
+    credible = credible_k(k_posterior)
+    first, last = int(credible[0]), int(credible[-1])
+    # A neighbor on each side shows how the posterior ends.
+    first, last = max(1, first - 1), min(len(k_posterior), last + 1)
+    step = -(-(last - first + 1) // MOST_LINES)
+    starts = np.arange(first, last + 1, step)
+    ends = np.minimum(starts + step - 1, last)
+    shares = [float(k_posterior[a - 1 : b].sum()) for a, b in zip(starts, ends, strict=True)]
+    names = [str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
+    margin = max(map(len, names))
+    return [
+        f"{name:>{margin}} {_bar(share / max(shares)):<{WIDTH}} {share:6.1%}"
+        for name, share in zip(names, shares, strict=True)
+    ]
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * WIDTH * 8)
+    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()

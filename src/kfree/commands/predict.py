@@ -1,0 +1,118 @@
+"""The command ``kfree predict``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.pipeline import Pipeline
+
+from kfree.classifier import KFreeClassifier
+from kfree.commands.learning import Data, Json
+from kfree.commands.progress import Working
+from kfree.commands.table_output import table_writer
+from kfree.commands.telling import say, show_json
+from kfree.persistence import ModelFileError, load
+from kfree.tables import TableError, TablePreparation, read_cells
+from kfree.tables.messages import count, listed
+
+# How many rows are read, predicted and written at a time.
+BLOCK_ROWS = 5_000
+UNCERTAINTY = "uncertainty_from_k_and_beta"
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that kfree fit made.")],
+    data: Data,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="CSV, or by its name .tsv, .parquet, .gz; - stdout."),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Predict the rows of a table with a saved model.
+
+    Writes the table's own columns, then the predicted class, its probability, the probability of
+    each class, and which share of the uncertainty comes from not knowing k and beta. Rows stay in
+    order and are read block by block, so the table may be larger than memory.
+
+    Example: `kfree predict iris.kfree new.csv --output predicted.csv`
+    """
+    if as_json and output == "-":
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    fitted = load(model)
+    prepare = _preparation(fitted, model)
+    numbers = [name for name in prepare.numbers_ if name not in prepare.date_formats_]
+    predicted: Counter[str] = Counter()
+    n_rows, sum_probability = 0, 0.0
+    # One block is predicted before the output is begun: what is wrong mostly shows there.
+    with Working("Predicting", noun="rows") as working, ExitStack() as stack:
+        write = None
+        for cells, values in read_cells(data, like=prepare, rows=BLOCK_ROWS):
+            _refuse_taken(cells, fitted)
+            answer = _answer(fitted, values)
+            if write is None:
+                write = stack.enter_context(table_writer(output, numbers))
+            write(cells, answer)
+            predicted.update(map(str, answer["prediction"]))
+            sum_probability += float(answer["probability"].sum())
+            n_rows += len(cells)
+            working.advance(len(cells))
+    if as_json:
+        show_json(
+            {
+                "output": output,
+                "n_rows": n_rows,
+                "predicted": dict(sorted(predicted.items())),
+                "mean_probability": sum_probability / n_rows,
+            }
+        )
+    elif output != "-":
+        shown = ", ".join(f"{name}: {n:,}" for name, n in predicted.most_common(8))
+        say(f"{count(n_rows, 'row')} predicted ({shown}); written to {output}.")
+
+
+def _preparation(model: Any, path: Path) -> TablePreparation:
+    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparation):
+        return model[0]
+    raise ModelFileError(
+        f"{str(path)!r} was not fitted on a table: kfree predict needs a model of kfree fit, or a "
+        "Pipeline that begins with kfree.tables.TablePreparation."
+    )
+
+
+def _answer(model: Pipeline, values: Any) -> dict[str, np.ndarray]:
+    """The new columns for a block of rows."""
+    classifier, features = model[-1], model[:-1].transform(values)
+    known = classifier.posterior(features) if isinstance(classifier, KFreeClassifier) else None
+    probabilities = (
+        classifier.predict_proba(features) if known is None else known.class_probabilities
+    )
+    best = probabilities.argmax(axis=1)
+    answer = {
+        "prediction": classifier.classes_[best],
+        "probability": probabilities[np.arange(len(best)), best],
+    }
+    for name, column in zip(classifier.classes_, probabilities.T, strict=True):
+        answer[f"probability_{name}"] = column
+    if known is not None:
+        between = known.class_variance_between.sum(axis=1)
+        whole = between + known.class_variance_within.sum(axis=1)
+        # Where the class is certain to the last bit there is nothing to divide up.
+        answer[UNCERTAINTY] = between / np.where(whole > 0, whole, 1.0)
+    return answer
+
+
+def _refuse_taken(cells: Any, model: Pipeline) -> None:
+    names = ["prediction", "probability", UNCERTAINTY]
+    names += [f"probability_{name}" for name in model[-1].classes_]
+    taken = [name for name in names if name in cells.columns]
+    if taken:
+        raise TableError(
+            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
+            "the predictions are written under these names."
+        )

@@ -1,0 +1,130 @@
+"""The command ``kfree report``."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kfree.atomic import check_writable
+from kfree.commands.learning import (
+    ASYMMETRIC,
+    Categorical,
+    Data,
+    Drop,
+    Jobs,
+    Json,
+    Keep,
+    StructureOption,
+    Target,
+    Task,
+    make_model,
+    preparation,
+    read_task,
+)
+from kfree.commands.progress import Working
+from kfree.commands.telling import say, show, show_json
+from kfree.report import Report, make_report
+from kfree.tables.messages import count
+
+STANDARD = "-"
+
+
+def report(
+    data: Data,
+    target: Target,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The page, *.html; - is standard output.")
+    ],
+    structure: StructureOption = ASYMMETRIC,
+    drop: Drop = None,
+    keep: Keep = None,
+    categorical: Categorical = None,
+    jobs: Jobs = 1,
+    as_json: Json = False,
+) -> None:
+    """Write a page about a table: how good kfree is on it, how sure, and which labels look wrong.
+
+    The page is one HTML file that needs no network. It can be read on a phone and printed.
+
+    Example: `kfree report iris.csv --target species --output iris.html`
+    """
+    if as_json and output == STANDARD:
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    if output != STANDARD:
+        check_writable(output)
+    task = read_task(data, target)
+    model = make_model(preparation(drop, keep, categorical), structure, jobs)
+    options = {"--drop": drop, "--keep": keep, "--categorical": categorical}
+    with _steps() as step:
+        made = make_report(
+            task.features,
+            task.labels,
+            model=model,
+            title=f"{task.name}: what kfree makes of {target!r}",
+            # As kfree audit counts them: the first row after the header is 1.
+            count_from=1,
+            notes=task.notes,
+            reproduce=_command(data, target, output, str(structure), options),
+            step=step,
+            output=None if output == STANDARD else output,
+        )
+    if output == STANDARD:
+        sys.stdout.buffer.write(made.html.encode("utf-8"))
+        _tell(task, made, say)
+    elif as_json:
+        show_json({"data": task.name, **made.findings.summary(), "report": output})
+    else:
+        _tell(task, made, show)
+        show(f"\nThe report is in {output}.")
+
+
+def _tell(task: Task, made: Report, tell: Callable[[str], None]) -> None:
+    found = made.findings
+    tell(task.summary)
+    for note in found.notes:
+        tell(f"  {note}")
+    tell(
+        f"\nEach row predicted from all the others: accuracy {found.scores.accuracy:.3f}, "
+        f"log loss {found.scores.log_loss:.3f}; "
+        f"{count(found.audit.n_contradicted, 'label is', 'labels are')} contradicted by the other "
+        "rows."
+    )
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """A function that is told what comes next; what takes long is spoken of."""
+    with ExitStack() as stack:
+
+        def step(words: str) -> None:
+            stack.close()
+            stack.enter_context(Working(words[0].upper() + words[1:]))
+
+        yield step
+
+
+def _command(
+    data: str,
+    target: str,
+    output: str,
+    structure: str,
+    options: Mapping[str, Sequence[str] | None],
+) -> str:
+    """The command that makes the page again, and which file it read."""
+    words = ["kfree", "report", data, "--target", target, "--output", output]
+    if structure != str(ASYMMETRIC):
+        words += ["--structure", structure]
+    words += [word for name, values in options.items() for v in values or () for word in (name, v)]
+    lines = shlex.join(words)
+    if Path(data).is_file():
+        with open(data, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        lines += f"\n# SHA-256 of {Path(data).name}: {digest}"
+    return lines

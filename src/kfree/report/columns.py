@@ -1,0 +1,81 @@
+"""What is in each column of a table, in a few words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column in words."""
+
+    name: str
+    kind: str
+    n_missing: int
+    values: str
+
+
+def summarize(X: Any, preparation: Any) -> tuple[ColumnSummary, ...]:
+    """One record for each column of a data frame or an array.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray of shape (n_samples, n_features)
+    preparation : Pipeline or None
+        A step of it may be a fitted TablePreparation, which knows what the columns are.
+    """
+    if not hasattr(X, "iloc"):
+        return tuple(
+            _summary(f"feature {j}", "number", X[:, j], X[:, j] != X[:, j])
+            for j in range(X.shape[1])
+        )
+    steps = [step for _, step in preparation.steps] if preparation is not None else []
+    table = next((step for step in steps if hasattr(step, "left_out_")), None)
+    found = []
+    for j, name in enumerate(map(str, X.columns)):
+        column = X.iloc[:, j]
+        if table is None:
+            kind = "number" if column.dtype.kind in "iuf" else "other"
+        elif name in table.left_out_:
+            kind = f"left out: {table.left_out_[name]}"
+        elif name in table.date_formats_:
+            kind = "date"
+        else:
+            kind = "number" if name in table.numbers_ else "category"
+        missing = column.isna().to_numpy(dtype=bool)
+        found.append(_summary(name, kind, column.to_numpy(dtype=object), missing))
+    return tuple(found)
+
+
+def _summary(name: str, kind: str, cells: np.ndarray, missing: np.ndarray) -> ColumnSummary:
+    there = cells[~missing]
+    values = ""
+    if kind == "number":
+        numbers = _numbers(there)
+        if len(numbers):
+            low, middle, high = np.quantile(numbers, [0.0, 0.5, 1.0])
+            values = f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+    elif kind == "date" and len(there):
+        texts = sorted(map(str, there))
+        values = f"such as {texts[len(texts) // 2]}"
+    elif kind == "category":
+        names, counts = np.unique([str(cell) for cell in there], return_counts=True)
+        first = np.argsort(-counts, kind="stable")[:3]
+        values = ", ".join(f"{names[i]} ({counts[i]:,})" for i in first)
+        values += f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ColumnSummary(name, kind, int(missing.sum()), values)
+
+
+def _numbers(cells: np.ndarray) -> np.ndarray:
+    """The cells that are finite numbers."""
+    numbers = []
+    for cell in cells:
+        try:
+            numbers.append(float(cell))
+        except (TypeError, ValueError):
+            continue
+    numbers_there = np.array(numbers)
+    return numbers_there[np.isfinite(numbers_there)]

@@ -1,0 +1,16 @@
+"""Tables as people have them: files read, a target taken out, columns made ready for distances."""
+
+from kfree.tables.messages import TableError, TableWarning
+from kfree.tables.preparation import TablePreparation
+from kfree.tables.reading import read_blocks, read_cells, read_table
+from kfree.tables.target import split_target
+
+__all__ = [
+    "TableError",
+    "TablePreparation",
+    "TableWarning",
+    "read_blocks",
+    "read_cells",
+    "read_table",
+    "split_target",
+]

@@ -1,0 +1,39 @@
+"""How tables are spoken of: the error, the warning, and lists of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+# How many names a sentence lists.
+MOST_NAMES = 6
+
+
+class TableError(ValueError):
+    """A table cannot be used; the message is one sentence that says why."""
+
+
+class TableWarning(UserWarning):
+    """Something in a table was passed over, put right or filled in."""
+
+
+def listed(names: Iterable[Any], most: int = MOST_NAMES) -> str:
+    """Names in quotes, with the number of those that are too many to be listed."""
+    names = list(names)
+    if len(names) > most + 1:
+        return f"{', '.join(repr(str(name)) for name in names[:most])} and {len(names) - most} more"
+    quoted = [repr(str(name)) for name in names]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def nearest(name: str, names: Iterable[Any], most: int = 3) -> list[str]:
+    """The names that look most like a name, whatever the case of their letters."""
+    known = [str(other) for other in names]
+    lower = {other.lower(): other for other in reversed(known)}
+    return [lower[found] for found in get_close_matches(name.lower(), lower, n=most, cutoff=0.5)]

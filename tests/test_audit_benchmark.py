@@ -1,0 +1,74 @@
+"""The benchmark of the label audit runs, keeps what it measured, and finds flipped labels."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cleanlab")
+
+FILE = Path(__file__).resolve().parent.parent / "benchmarks" / "audit.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("audit_benchmark", FILE)
+    module = importlib.util.module_from_spec(spec)
+    # Its dataclasses look their module up by name.
+    import sys
+
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_flip(benchmark):
+    labels = np.repeat([0, 1, 2], 100)
+    changed, flipped = benchmark.flip(labels, 0.05, 0)
+    assert flipped.sum() == 15
+    assert (changed[flipped] != labels[flipped]).all()
+    np.testing.assert_array_equal(changed[~flipped], labels[~flipped])
+    np.testing.assert_array_equal(benchmark.flip(labels, 0.05, 0)[0], changed)
+    assert (benchmark.flip(labels, 0.05, 1)[1] != flipped).any()
+
+
+def test_judge_knows_good_from_bad(benchmark):
+    flipped = np.arange(100) < 10
+    for score, auroc, precision in ((~flipped, 1.0, 1.0), (flipped, 0.0, 0.0)):
+        said = benchmark.Suspicion(score.astype(float), 20)
+        found = benchmark.judge(lambda X, y, said=said: said, None, np.zeros(100), flipped)
+        assert (found.auroc, found.precision, found.estimate_ratio) == (auroc, precision, 2.0)
+
+
+def test_quick_run_and_resumption(benchmark, data_folder, tmp_path, capsys, monkeypatch):
+    arguments = ["--quick", "--cache", str(tmp_path)]
+    assert benchmark.main(arguments) == 0
+    first = capsys.readouterr().out
+    assert "AUROC" in first
+    monkeypatch.setattr(benchmark, "judge", lambda *args: pytest.fail("measured again"))
+    assert benchmark.main(arguments) == 0
+    assert (
+        capsys.readouterr().out.split("over the data sets")[1]
+        == first.split("over the data sets")[1]
+    )
+
+
+def test_report(benchmark, data_folder, tmp_path):
+    found = benchmark.Found(0.9, 0.5, 1.5, 0.2)
+    cells = [
+        benchmark.Cell("iris", 150, 4, 3, rate, 0, method, found)
+        for rate in benchmark.RATES
+        for method in benchmark.METHODS
+    ]
+    text = benchmark.report(cells)
+    assert "make audit" in text
+    assert "AUROC 0.900 to 0.900, higher on 0 of 1 data sets" in text
+    assert len(benchmark.as_csv(cells).splitlines()) == 1 + len(cells)
+
+
+def test_missing_data_is_said(benchmark, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("KFREE_DATA", str(tmp_path / "absent"))
+    assert benchmark.main([]) == 1
+    assert "measured nothing" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""Links of the pages lead somewhere, and the Python on them runs and prints what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from kfree.evaluation import DataNotFound
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+# `make docs` makes this folder, and says if a link into it leads nowhere.
+MADE = "gallery/"
+# How the first line of a block begins that is shown but not run, the reason after it.
+NOT_RUN = "# not run by the tests: "
+MOST_NOT_RUN = 3
+
+FENCE = re.compile(r"^```(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Python on a page, and what the block of text right after it says that is printed."""
+
+    line: int
+    code: str
+    printed: str | None
+
+
+def python_blocks(text: str) -> list[Block]:
+    fences = list(FENCE.finditer(text))
+    blocks = []
+    for fence, after in zip_longest(fences, fences[1:]):
+        if fence[1] != "python":
+            continue
+        follows = after and after[1] == "text" and not text[fence.end() : after.start()].strip()
+        line = text.count("\n", 0, fence.start()) + 2
+        blocks.append(Block(line, fence[2], after[2] if follows else None))
+    return blocks
+
+
+def run(blocks: list[Block], page: str) -> None:
+    """All blocks one after the other in one namespace, as a reader would type them."""
+    names = {"__name__": "page"}
+    for block in blocks:
+        if block.code.startswith(NOT_RUN):
+            continue
+        # Lines before the code, so that a traceback names the line of the page.
+        program = compile("\n" * (block.line - 1) + block.code, page, "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(program, names)
+        if block.printed is not None:
+            assert out.getvalue() == block.printed, f"{page}, line {block.line}"
+
+
+def links(text: str) -> list[str]:
+    return LINK.findall(FENCE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """Names of the headings, as Markdown makes them."""
+    titles = re.findall(r"^#+ +(.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def leads_nowhere(link: str, page: Path) -> str | None:
+    """What is wrong with a link of a page, or None."""
+    if re.match(r"[a-z]+:", link):
+        return None
+    path, _, anchor = link.partition("#")
+    if path.startswith(MADE):
+        return None
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists():
+        return f"{link}: there is no such file"
+    if not target.is_relative_to(ROOT):
+        return f"{link}: outside the project"
+    if anchor and anchor not in anchors(target.read_text(encoding="utf-8")):
+        return f"{link}: the page has no such heading"
+    return None
+
+
+@pytest.fixture
+def quiet_matplotlib():
+    """No windows, and no figures left behind."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links(page):
+    found = links(page.read_text(encoding="utf-8"))
+    assert [wrong for link in found if (wrong := leads_nowhere(link, page))] == []
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if python_blocks(p.read_text(encoding="utf-8"))], ids=page_id
+)
+def test_python_runs(page, quiet_matplotlib, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        run(python_blocks(page.read_text(encoding="utf-8")), page.name)
+    except DataNotFound as notice:
+        pytest.skip(str(notice))
+
+
+def test_few_blocks_are_not_run():
+    blocks = [block for page in PAGES for block in python_blocks(page.read_text(encoding="utf-8"))]
+    assert len(blocks) > 20
+    assert sum(block.code.startswith(NOT_RUN) for block in blocks) <= MOST_NOT_RUN
+
+
+class TestTheChecks:
+    """The checks above must be able to fail."""
+
+    PAGE = (
+        "# A title: two\n\n```python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```text\n1\n```\n"
+    )
+
+    def test_blocks_share_names_and_their_output_is_compared(self):
+        run(python_blocks(self.PAGE), "page")
+        with pytest.raises(AssertionError, match="line 8"):
+            run(python_blocks(self.PAGE.replace("\n1\n", "\n2\n")), "page")
+
+    def test_an_error_is_seen(self):
+        with pytest.raises(NameError):
+            run(python_blocks("```python\nnowhere\n```\n"), "page")
+
+    def test_output_further_down_is_not_compared(self):
+        text = self.PAGE.replace("```text", "Some words.\n\n```text")
+        assert [block.printed for block in python_blocks(text)] == [None, None]
+
+    @pytest.mark.parametrize("link", ["absent.md", "#absent", "../../../etc/passwd", "tests#a"])
+    def test_a_dead_link_is_seen(self, link, tmp_path):
+        page = tmp_path / "page.md"
+        page.write_text(self.PAGE, encoding="utf-8")
+        assert leads_nowhere(link, page)
+
+    def test_a_live_link_is_not_blamed(self):
+        page = ROOT / "README.md"
+        assert not leads_nowhere("docs/model.md#leave-one-out", page)
+        assert not leads_nowhere("https://example.org", page)
+
+    def test_links_in_code_are_not_links(self):
+        assert links("[a](b.md)\n```python\nx[0](c)\n```\n") == ["b.md"]

@@ -1,0 +1,478 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kfree import KFreeClassifier
+from kfree.evaluation.protocol import splitter
+from kfree.page import Code, Details, Points, Table, Terms, Text, document, element
+from kfree.report import make_report
+from kfree.report.comparison import COMMONEST, KFREE, KNN, best_k, compare, count_votes
+from kfree.report.findings import calibration_by_chance
+
+matplotlib.use("Agg")
+
+HOSTILE = "<script>alert(1)</script>"
+PHONE, DESK = 390, 1280
+
+
+class Tags(HTMLParser):
+    """All tags of a page with their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def all(self, name):
+        return [attrs for tag, attrs in self.found if tag == name]
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Numbers, a category with gaps and an identifier; a hostile class, and one of one row."""
+    generator = np.random.default_rng(0)
+    names = np.array(["groß", "klein", HOSTILE])
+    labels = np.repeat(names, 20)
+    center = np.repeat([0.0, 2.0, 4.0], 20)
+    frame = pd.DataFrame(
+        {
+            "Kennung": [f"A-{i:03}" for i in range(60)],
+            "Länge <cm>": center + generator.normal(size=60),
+            "weight & co": center + generator.normal(size=60),
+            "colour": generator.choice(["red", 'a"b', None], 60),
+        }
+    )
+    frame.loc[3, "Länge <cm>"] = np.nan
+    labels[-1] = "only one"
+    # A wrong label to be found.
+    labels[0], frame.loc[0, ["Länge <cm>", "weight & co"]] = "groß", 4.0
+    return frame, labels
+
+
+@pytest.fixture(scope="module")
+def report(table):
+    return make_report(*table, title=f"A page about {HOSTILE}", notes=["read with <care>"])
+
+
+@pytest.fixture(scope="module")
+def page_file(report, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(report.html, encoding="utf-8")
+    return path
+
+
+# What is measured.
+
+
+def test_scores_are_leave_one_out(table, report):
+    _, labels = table
+    found = report.findings
+    assert found.scores.accuracy == pytest.approx(found.classifier.score(None, labels))
+    assert found.confusion.sum() == len(labels)
+    assert np.trace(found.confusion) == round(found.scores.accuracy * len(labels))
+    low, high = found.accuracy_interval
+    assert low < found.scores.accuracy < high
+    p = found.posterior.class_probabilities.max(axis=1)
+    assert (np.diff(p[found.most_uncertain]) >= 0).all()
+
+
+def test_knn_search_is_that_of_scikit_learn():
+    X, y = make_blobs(160, centers=4, cluster_std=3.0, random_state=1)
+    like = KFreeClassifier()
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": range(1, 51)}, cv=splitter(y, 4))
+    search.fit(X, y)
+    assert best_k(X, y, 4, like) == search.best_params_["n_neighbors"] > 1
+    votes = count_votes(X, y, X[:30] + 0.1, 4, np.array([1, 7]), like)
+    for i, k in enumerate((1, 7)):
+        knn = KNeighborsClassifier(n_neighbors=k).fit(X, y)
+        np.testing.assert_allclose(votes[:, i] / k, knn.predict_proba(X[:30] + 0.1))
+
+
+def test_knn_uses_the_metric_of_the_classifier():
+    X = np.array([[0.0, 0.0], [3.0, 3.0], [0.0, 4.5]])
+    for p, nearest in ((2, 1), (1, 2)):
+        votes = count_votes(X[1:], np.array([1, 2]), X[:1], 3, np.array([1]), KFreeClassifier(p=p))
+        assert votes[0, 0].argmax() == nearest
+
+
+def test_comparison_on_folds():
+    X, y = make_blobs(80, centers=3, cluster_std=1.2, random_state=0)
+    steps = []
+    found = compare(None, KFreeClassifier(k_max=8), X, y, steps.append)
+    assert list(found.scores) == [KFREE, KNN, COMMONEST]
+    assert len(found.knn_k) == found.n_splits == len(steps) == 4
+    assert found.n_unknown == 0
+    gap = found.scores[KFREE].accuracy - found.scores[KNN].accuracy
+    assert gap * len(y) == pytest.approx(found.n_only_kfree - found.n_only_knn)
+    assert found.scores[KFREE].accuracy > found.scores[COMMONEST].accuracy + 0.3
+
+
+def test_classes_of_one_row_are_counted(report):
+    assert report.findings.comparison.n_unknown == 1
+    assert "1 row has a class that occurs only in one fold" in report.html
+    assert "&#x27;only one&#x27; (1)" in report.html
+
+
+def test_chance_alone_makes_a_calibration_error():
+    generator = np.random.default_rng(5)
+    confidence = generator.uniform(0.4, 1.0, 120)
+    bound = calibration_by_chance(confidence)
+    bins = (confidence * 10).astype(int)
+    errors = [
+        np.abs(np.bincount(bins, weights=confidence - (generator.random(120) < confidence))).sum()
+        / 120
+        for _ in range(400)
+    ]
+    # 5 % with a standard error of 1.1 %.
+    assert 0.015 < np.mean(np.array(errors) > bound) < 0.095
+    # And it shrinks with the number of rows.
+    assert calibration_by_chance(np.tile(confidence, 16)) < 0.4 * bound
+
+
+def test_a_large_k_max_does_not_stop_the_folds():
+    X, y = make_blobs(24, centers=2, random_state=0)
+    found = make_report(X, y, model=KFreeClassifier(k_max=23)).findings
+    assert found.classifier.k_max_ == 23 and found.comparison is not None
+
+
+def test_polars_frames_have_columns(table):
+    polars = pytest.importorskip("polars")
+    frame, labels = table
+    found = make_report(polars.from_pandas(frame.iloc[:40]), labels[:40]).findings
+    assert [column.name for column in found.columns] == list(frame.columns)
+    assert found.columns[1].n_missing == 1
+
+
+def test_too_few_rows_for_folds():
+    X = np.array([[0.0], [0.1], [5.0]])
+    found = make_report(X, ["a", "a", "b"])
+    assert found.findings.comparison is None
+    assert "too few rows to compare" in found.html
+
+
+# What the page says.
+
+
+def test_page_loads_nothing(report):
+    tags = Tags(report.html)
+    assert not tags.all("link") and not tags.all("iframe")
+    assert all(img["src"].startswith("data:image/png;base64,") for img in tags.all("img"))
+    assert not [script for script in tags.all("script") if "src" in script]
+    assert "@import" not in report.html and "url(" not in report.html
+    first, *others = (f"#{section['id']}" for section in tags.all("section"))
+    assert [link["href"] for link in tags.all("a")] == others and first == "#short"
+
+
+def test_policy_allows_the_one_script_only(report):
+    script = re.search(r"<script>(.*?)</script>", report.html, re.S).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(m["content"] for m in Tags(report.html).all("meta") if "http-equiv" in m)
+    assert "default-src 'none'" in policy and f"'sha256-{digest}'" in policy
+    assert len(Tags(report.html).all("script")) == 1
+
+
+def test_text_from_data_is_escaped(report):
+    assert HOSTILE not in report.html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in report.html
+    assert "Länge &lt;cm&gt;" in report.html and "weight &amp; co" in report.html
+    assert "read with &lt;care&gt;" in report.html
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Text(HOSTILE),
+        Points((HOSTILE,)),
+        Terms(((HOSTILE, HOSTILE),)),
+        Code(HOSTILE),
+        Table(HOSTILE, (HOSTILE,), ((HOSTILE + "\n" + HOSTILE,),), shades=((),)),
+        Details(HOSTILE, (Text(HOSTILE),)),
+    ],
+    ids=lambda block: type(block).__name__,
+)
+def test_no_block_lets_html_through(block):
+    assert "<script" not in element(block)
+    assert "<script" not in document(HOSTILE, [])
+
+
+def test_pictures_have_words_for_those_who_cannot_see_them(report):
+    pictures = Tags(report.html).all("img")
+    assert len(pictures) == 2
+    best = report.findings.classifier.k_optimal_
+    assert f"most probable number of neighbours is {best} " in pictures[0]["alt"]
+    assert f"{report.findings.scores.calibration_error:.3f}" in pictures[1]["alt"]
+
+
+def test_a_wrong_label_is_shown_with_its_neighbors(report):
+    audit = report.findings.audit
+    place = list(audit.rows).index(0)
+    assert place < 3 and audit.suggested[place] == HOSTILE
+    section = report.html.split('id="labels"')[1]
+    row = next(line for line in section.split("<tr>") if "0 (A-000)</th>" in line)
+    neighbor = audit.neighbors_against[place][0]
+    assert f"{neighbor} (A-{neighbor:03}) (" in row
+
+
+def test_what_was_done_to_columns_is_said(report):
+    assert "Left out: &#x27;Kennung&#x27;" in report.html
+    assert "filled in with the median" in report.html
+    kinds = {column.name: column.kind for column in report.findings.columns}
+    assert kinds["colour"] == "category" and kinds["Länge <cm>"] == "number"
+    assert kinds["Kennung"].startswith("left out")
+
+
+def test_summary_is_for_json(report, table):
+    summary = json.loads(json.dumps(report.findings.summary()))
+    assert summary["n_rows"] == 60 and summary["classes"]["klein"] == 20
+    assert summary["leave_one_out"]["accuracy"] == report.findings.scores.accuracy
+
+
+def test_nothing_to_suspect():
+    X, y = make_blobs(40, centers=[[0, 0], [20, 20]], random_state=0)
+    html = make_report(X, y).html
+    assert "No label is contradicted" in html
+    assert "No row is taken for another class" in html
+
+
+# How it is called.
+
+
+def test_a_fitted_model_is_used_as_it_is():
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), KFreeClassifier(k_max=5)).fit(X, y)
+    found = make_report(X, y, model=model, row_names=[f"flower {i}" for i in range(150)])
+    assert found.findings.classifier is model[-1]
+    assert "flower " in found.html and "counted from 0" not in found.html
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"y": [0, 1] * 75}, ValueError, "fitted on other rows than the 150"),
+        ({"model": KNeighborsClassifier()}, TypeError, "got KNeighborsClassifier"),
+        ({"model": KFreeClassifier(metric="precomputed")}, ValueError, "needs the features"),
+        ({"row_names": ["a"]}, ValueError, "row_names has 1 names, but X has 150 rows"),
+    ],
+)
+def test_wrong_calls_are_refused(settings, error, message):
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), KFreeClassifier(k_max=3)).fit(X, y)
+    with pytest.raises(error, match=message):
+        make_report(**({"X": X, "y": y, "model": model} | settings))
+
+
+def test_output_is_whole_or_the_old_one(tmp_path):
+    X, y = make_blobs(30, centers=2, random_state=0)
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with pytest.raises(ValueError):
+        make_report(X, np.zeros(30), output=path)
+    assert path.read_text() == "old"
+    made = make_report(X, y, output=path)
+    assert path.read_text(encoding="utf-8") == made.html
+    assert list(tmp_path.iterdir()) == [path]
+
+
+class TestCommand:
+    @pytest.fixture
+    def kfree(self, capsys):
+        from kfree import cli
+
+        def run(*words):
+            with pytest.raises(SystemExit) as end:
+                cli.make_app()(list(map(str, words)))
+            said = capsys.readouterr()
+            return end.value.code, said.out, said.err
+
+        return run
+
+    @pytest.fixture
+    def data(self, tmp_path, table):
+        frame, labels = table
+        path = tmp_path / "data.csv"
+        whole = frame.assign(Klasse=labels).drop(columns="Kennung")
+        whole.iloc[:40:2].to_csv(path, sep=";", decimal=",", index=False)
+        return path
+
+    def test_writes_a_page(self, kfree, data, tmp_path):
+        page = tmp_path / "page.html"
+        code, out, _ = kfree("report", data, "--target", "Klasse", "--output", page)
+        assert code == 0
+        assert f"The report is in {page}." in out and "20 rows" in out
+        html = page.read_text(encoding="utf-8")
+        assert html.startswith("<!doctype html>") and html.endswith("</html>\n")
+        assert hashlib.sha256(data.read_bytes()).hexdigest() in html
+        assert "kfree report" in html and "--target Klasse" in html
+        assert "Rows are counted from 1." in html
+
+    def test_json(self, kfree, data, tmp_path):
+        page = tmp_path / "page.html"
+        code, out, _ = kfree(
+            "report", data, "-t", "Klasse", "-o", page, "--json", "--drop", "colour"
+        )
+        assert code == 0
+        assert json.loads(out)["report"] == str(page)
+        assert "--drop colour" in page.read_text(encoding="utf-8")
+
+    def test_json_and_the_page_do_not_share_standard_output(self, kfree, data):
+        code, out, err = kfree("report", data, "-t", "Klasse", "-o", "-", "--json")
+        assert code == 2 and out == ""
+        assert "both write to standard output" in " ".join(err.split())
+
+    def test_standard_output(self, kfree, data):
+        code, out, err = kfree("report", data, "-t", "Klasse", "-o", "-")
+        assert code == 0 and out.startswith("<!doctype html>") and out.endswith("</html>\n")
+        assert "20 rows" in err
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (("-t", "Klase", "-o", "page.html"), "There is no column 'Klase'"),
+            (("-t", "Klasse", "-o", "no/such/page.html"), "there is no such file or folder"),
+            (("-t", "Länge <cm>", "-o", "page.html"), "continuous numbers"),
+        ],
+    )
+    def test_one_sentence_and_nothing_written(
+        self, kfree, data, tmp_path, monkeypatch, words, message
+    ):
+        monkeypatch.chdir(tmp_path)
+        code, out, err = kfree("report", data, *words)
+        assert code == 1 and out == ""
+        assert message in err and len(err.splitlines()) == 1
+        assert list(tmp_path.iterdir()) == [data]
+
+
+# In a browser.
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if importlib.util.find_spec("playwright") is None:
+        pytest.skip("playwright is not installed: the report was not looked at in a browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium is installed: the report was not looked at in a browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser, page_file):
+    """A function that opens the report, and what went wrong meanwhile."""
+    contexts, wrong = [], []
+
+    def look(width=DESK, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda request: request.url.startswith(("file:", "data:")) or wrong.append(request.url),
+        )
+        page.goto(page_file.as_uri())
+        return page
+
+    yield look
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+SUSPECTS = "#labels table"
+
+
+def column(page, number):
+    return page.eval_on_selector_all(
+        f"{SUSPECTS} tbody tr > :nth-child({number})", "cells => cells.map(c => c.textContent)"
+    )
+
+
+def test_tables_sort_by_click_and_by_key(opened):
+    page = opened()
+    before = column(page, 3)
+    assert len(before) >= 3
+    head = page.locator(f"{SUSPECTS} thead th").nth(2)
+    assert head.get_attribute("aria-sort") == "none"
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    rising = column(page, 3)
+    assert rising == sorted(before, key=float)
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert column(page, 3) == sorted(before, key=float, reverse=True)
+    # Text sorts as text, and only one column at a time is the sorted one.
+    other = page.locator(f"{SUSPECTS} thead th").nth(1)
+    other.locator("button").focus()
+    page.keyboard.press("Space")
+    assert other.get_attribute("aria-sort") == "ascending"
+    assert head.get_attribute("aria-sort") == "none"
+    labels = column(page, 2)
+    assert labels != column(page, 4) and len(set(labels)) > 1
+    groups = [label for i, label in enumerate(labels) if i == 0 or labels[i - 1] != label]
+    assert len(groups) == len(set(groups))
+
+
+def test_pictures_are_seen(opened):
+    page = opened()
+    sizes = page.eval_on_selector_all("img", "all => all.map(i => i.naturalWidth)")
+    assert len(sizes) == 2 and min(sizes) > 500
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_page_is_as_wide_as_the_screen(opened, width):
+    page = opened(width)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_prints_with_all_that_is_folded(opened):
+    page = opened()
+    page.emulate_media(media="print")
+    assert page.locator("details table").first.bounding_box()["height"] > 50
+    assert page.locator("nav").bounding_box() is None
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessible(opened, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = opened(width, scheme)
+    page.eval_on_selector_all("details", "all => all.forEach(d => d.open = true)")
+    violations = axe.Axe().run(page).response["violations"]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
+
+
+def test_axe_sees_what_is_wrong(browser):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = browser.new_page()
+    page.set_content('<html lang="en"><title>t</title><main><h1>h</h1><img src="x"></main></html>')
+    assert "image-alt" in [v["id"] for v in axe.Axe().run(page).response["violations"]]
+    page.close()

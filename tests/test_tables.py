@@ -1,0 +1,510 @@
+"""Tables as people have them: reading, the target, and columns made ready for distances."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import os
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kfree.tables import (
+    TableError,
+    TablePreparation,
+    TableWarning,
+    read_blocks,
+    read_table,
+    split_target,
+)
+
+pd = pytest.importorskip("pandas")
+
+# All that a table may bring: umlauts, semicolons, a decimal comma, an identifier, dates, missing
+# cells, a constant, a row without a label, and a label with one row.
+GERMAN = """Kunden-Nr;Größe;Gewicht;Farbe;Kauf am;Land;Güte
+1001;1,75;70,5;grün;01.02.2024;DE;gut
+1002;1,80;;rot;15.02.2024;DE;mäßig
+1003;1,62;55,0;;20.03.2024;DE;gut
+1004;1,91;92,1;blau;;DE;mäßig
+1005;1,70;66,6;grün;02.04.2024;DE;gut
+1006;1,66;60,2;rot;11.04.2024;DE;schön
+1007;1,85;88,0;blau;30.04.2024;DE;mäßig
+1008;1,79;77,7;grün;01.05.2024;DE;gut
+1009;1,83;81,3;rot;05.05.2024;DE;
+1010;1,72;69,9;grün;09.05.2024;DE;gut
+"""
+PLAIN = "a,b,kind\n1.5,x,yes\n2.5,y,no\n3.5,x,yes\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A function that writes text or bytes to a file and gives its path."""
+
+    def make(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return make
+
+
+class Standard:
+    """Standard input with given bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252", "latin-1"]
+    )
+    def test_encodings(self, file, encoding):
+        frame = read_table(file(GERMAN.encode(encoding)))
+        assert list(frame.columns)[1] == "Größe"
+        assert frame["Güte"][1] == "mäßig"
+        assert frame["Größe"].tolist()[:2] == [1.75, 1.80]
+        assert np.isnan(frame["Gewicht"][1])
+
+    def test_an_umlaut_of_windows_far_into_the_file(self, file):
+        rows = "".join(f"{i},plain\n" for i in range(60_000))
+        frame = read_table(file(("n,text\n" + rows + "60000,grün\n").encode("cp1252")))
+        assert frame["text"].iloc[-1] == "grün"
+
+    @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+    def test_separators(self, file, separator):
+        frame = read_table(file(PLAIN.replace(",", separator)))
+        assert frame.to_dict("list") == read_table(file(PLAIN)).to_dict("list")
+        assert list(frame.columns) == ["a", "b", "kind"]
+
+    def test_separator_inside_quotes(self, file):
+        frame = read_table(file('name;n\n"one, two";1\n"three; four";2\n'))
+        assert frame["name"].tolist() == ["one, two", "three; four"]
+
+    def test_decimal_comma_in_quotes(self, file):
+        frame = read_table(file('a,b\n"1,5","x"\n"2,5","y"\n'))
+        assert frame["a"].tolist() == [1.5, 2.5]
+
+    def test_thousands_with_points(self, file):
+        assert read_table(file("a;b\n1.234,5;1\n2,5;2\n"))["a"].tolist() == [1234.5, 2.5]
+
+    def test_a_pointed_date_is_no_number(self, file):
+        frame = read_table(file("a;b\n1.234,5;01.02.2024\n2,5;03.02.2024\n"))
+        assert frame["b"].tolist() == ["01.02.2024", "03.02.2024"]
+
+    def test_rows_that_end_with_a_separator(self, file):
+        assert read_table(file("a,b\n1,2,\n3,4,\n")).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+    def test_names_of_rows_as_r_writes_them(self, file):
+        frame = read_table(file('"a","b"\n"r1",1,2\n"r2",3,4\n'))
+        assert frame.to_dict("list") == {"row names": ["r1", "r2"], "a": [1, 3], "b": [2, 4]}
+
+    def test_gzip_whatever_the_name(self, file):
+        frame = read_table(file(gzip.compress(PLAIN.encode()), "table.csv"))
+        assert frame.to_dict("list") == read_table(file(PLAIN)).to_dict("list")
+
+    def test_parquet(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        frame = pd.DataFrame({"a": [1.5, 2.5], "day": [datetime.date(2024, 1, 2)] * 2})
+        frame.to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet")["a"].tolist() == [1.5, 2.5]
+        blocks = list(read_blocks(tmp_path / "t.parquet", rows=1))
+        assert [block.index.tolist() for block in blocks] == [[0], [1]]
+
+    def test_an_index_in_parquet_is_a_column(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        frame = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["x", "y"], name="name"))
+        frame.to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet")["name"].tolist() == ["x", "y"]
+
+    def test_parquet_from_standard_input(self, tmp_path, monkeypatch):
+        pytest.importorskip("pyarrow")
+        pd.DataFrame({"a": [1.5, 2.5]}).to_parquet(tmp_path / "t.parquet")
+        monkeypatch.setattr(sys, "stdin", Standard((tmp_path / "t.parquet").read_bytes()))
+        assert read_table("-")["a"].tolist() == [1.5, 2.5]
+
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress])
+    def test_standard_input(self, monkeypatch, pack):
+        monkeypatch.setattr(sys, "stdin", Standard(pack(PLAIN.encode())))
+        assert read_table("-")["kind"].tolist() == ["yes", "no", "yes"]
+
+    def test_n_rows(self, file):
+        assert len(read_table(file(PLAIN), n_rows=2)) == 2
+
+    def test_blocks_are_the_table(self, file):
+        path = file("a,b\n" + "".join(f"{i},{'x' if i % 3 else ''}\n" for i in range(25)))
+        blocks = list(read_blocks(path, rows=10))
+        assert [len(block) for block in blocks] == [10, 10, 5]
+        pd.testing.assert_frame_equal(pd.concat(blocks), read_table(path))
+
+    def test_blocks_do_not_hold_the_whole_file(self, monkeypatch):
+        class Endless(io.RawIOBase):
+            """Standard input that never ends; whoever wants all of it waits for ever."""
+
+            n_read = 0
+
+            def readable(self):
+                return True
+
+            def readinto(self, buffer):
+                line = b"1.5,x,yes\n" if self.n_read else b"a,b,kind\n"
+                text = (line * (len(buffer) // len(line) + 1))[: len(line)]
+                buffer[: len(text)] = text
+                Endless.n_read += 1
+                return len(text)
+
+        standard = Standard(b"")
+        standard.buffer = io.BufferedReader(Endless())
+        monkeypatch.setattr(sys, "stdin", standard)
+        blocks = read_blocks("-", rows=100)
+        assert len(next(blocks)) == 100
+        assert len(next(blocks)) == 100
+        blocks.close()
+
+    def test_text_stays_text_where_it_was(self, file):
+        fitted = TablePreparation().fit(pd.DataFrame({"code": ["01", "x", "01", "x"]}))
+        path = file("code,b\n01,1\n02,2\n")
+        assert read_table(path)["code"].tolist() == [1, 2]
+        assert read_table(path, like=fitted)["code"].tolist() == ["01", "02"]
+
+
+WRONG = {
+    "empty": (b"", "is empty"),
+    "only blanks": (b"\n \n", "is empty"),
+    "only a header": (b"a,b,c\n", "no rows"),
+    "a zip archive": (b"PK\x03\x04rest", "Excel"),
+    "a picture": (b"\x89PNG\r\n\x1a\n", "picture"),
+    "bytes": (bytes(range(256)) * 20, "not text"),
+    "control characters": (bytes(range(1, 32)) * 20, "not text"),
+    "a page": (b"<!DOCTYPE html><html><body>a,b\n1,2</body>", "HTML"),
+    "JSON": (b'{"a": [1, 2],\n "b": [3, 4]}', "JSON"),
+    "prose": (b"Dear all,\nplease find, as agreed, the table, below,\nbest,\nA.\n", "regular"),
+    "two names alike": (b"a,b,a\n1,2,3\n", "more than one column named 'a'"),
+    "a longer row": (b"a,b\n1,2\n3,4,5\n6,7\n", "row 3 has 3 fields, but the first has 2"),
+    "half a gzip file": (gzip.compress(PLAIN.encode() * 500)[:60], "cut off"),
+    "a damaged gzip file": (
+        gzip.compress(os.urandom(999))[:40] + bytes(400),
+        "damaged",
+    ),
+    "half a parquet file": (b"PAR1" + bytes(50), "Parquet"),
+    "an open quote": (b'a,b\n1,"x\n2,y\n3,z\n', "regular"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_table_gets_one_sentence(file, what):
+    content, expected = WRONG[what]
+    with pytest.raises(TableError, match=expected) as error:
+        read_table(file(content))
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(".")
+
+
+def test_a_long_row_far_into_the_file(file):
+    rows = "1,2\n" * 100_000
+    with pytest.raises(TableError, match="line 100002"):
+        read_table(file("a,b\n" + rows + "1,2,3\n"))
+
+
+def test_files_that_cannot_be_opened(tmp_path, monkeypatch):
+    with pytest.raises(TableError, match="no such file"):
+        read_table(tmp_path / "absent.csv")
+    with pytest.raises(TableError, match="folder"):
+        read_table(tmp_path)
+
+    def refuse(*args):
+        raise PermissionError(13, "Permission denied")
+
+    # Not by chmod: the superuser may read everything.
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(TableError, match="permission is denied"):
+        read_table(tmp_path / "secret.csv")
+
+
+class TestTarget:
+    def test_features_and_labels(self, file):
+        said = []
+        features, labels = split_target(read_table(file(GERMAN)), "Güte", say=said.append)
+        assert labels.tolist() == ["gut", "mäßig"] * 2 + ["gut", "schön", "mäßig", "gut", "gut"]
+        assert features.index.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9]
+        assert "Güte" not in features
+        assert said == [
+            "1 row has no label in 'Güte' and was left out.",
+            "The class 'schön' has a single row.",
+        ]
+
+    def test_it_warns_where_nobody_listens(self):
+        with pytest.warns(TableWarning, match="left out"):
+            split_target(pd.DataFrame({"a": range(5), "y": [0, 0, 1, 1, None]}), "y")
+
+    @pytest.mark.parametrize(
+        ("labels", "kind"),
+        [
+            (["a", "a", "b", "b"], "U"),
+            ([3, 3, 7, 7], "i"),
+            ([3.0, 3.0, 7.0, 7.0], "i"),
+            ([True, True, False, False], "b"),
+            (pd.Categorical(["a", "a", "b", "b"]), "U"),
+            (pd.array([1, 1, 2, 2], dtype="Int64"), "i"),
+            ([datetime.date(2024, 1, 2)] * 2 + [datetime.date(2024, 1, 3)] * 2, "U"),
+        ],
+    )
+    def test_labels_are_of_a_plain_kind(self, labels, kind):
+        _, found = split_target(pd.DataFrame({"y": labels, "a": range(4)}), "y")
+        assert found.dtype.kind == kind
+        assert [str(label) for label in found] == [
+            str(int(label)) if kind == "i" else str(label) for label in labels
+        ]
+
+    @pytest.mark.parametrize(
+        ("target", "labels", "expected"),
+        [
+            ("Y", list("aabb"), "did you mean 'y'"),
+            ("zzzzzz", list("aabb"), "there are 'a' and 'y'"),
+            ("y", list("aaaa"), "only one class, 'a'"),
+            ("y", [1.5, 2.25, 3.5, 1.0], "continuous numbers, such as 1.5"),
+            ("y", [1.0, np.inf, 2.0, 1.0], "infinity"),
+            ("y", [None] * 4, "no labels"),
+            ("y", range(100), "100 different values in 100 rows"),
+            ("y", [f"name {i}" for i in range(100)], "value of its own"),
+        ],
+    )
+    def test_what_is_no_target(self, target, labels, expected):
+        frame = pd.DataFrame({"a": np.arange(len(labels)), "y": labels})
+        with pytest.raises(TableError, match=expected):
+            split_target(frame, target)
+
+
+class TestKinds:
+    """What each column is taken for."""
+
+    N = 40
+
+    @pytest.fixture
+    def rng(self):
+        return np.random.default_rng(0)
+
+    def kinds(self, **columns):
+        fitted = TablePreparation().fit(pd.DataFrame({**columns, "other": np.arange(self.N) % 7}))
+        return fitted
+
+    @pytest.mark.parametrize(
+        ("name", "values"),
+        [
+            ("anything", range(40)),
+            ("anything", range(1000, 1040)),
+            ("anything", np.random.default_rng(0).permutation(40)),
+            ("anything", np.sort(np.random.default_rng(0).permutation(60)[:40])),
+            ("customer_id", np.random.default_rng(0).permutation(10**6)[:40]),
+            ("Kunden-Nr", np.random.default_rng(0).permutation(10**6)[:40]),
+            ("anything", [f"C{i}" for i in range(40)]),
+        ],
+    )
+    def test_identifiers(self, name, values):
+        fitted = self.kinds(**{name: values})
+        assert "identifier" in fitted.left_out_[name]
+        again = TablePreparation(keep=[name]).fit(pd.DataFrame({name: values, "b": [0, 1] * 20}))
+        assert again.left_out_ == {}
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            np.arange(40) * 25.0,
+            np.arange(40) % 20,
+            np.random.default_rng(0).integers(0, 1000, 40),
+            np.arange(40) + 0.5,
+            [None, *range(39)],
+        ],
+    )
+    def test_numbers_are_no_identifiers(self, values):
+        assert "a" in self.kinds(a=values).numbers_
+
+    def test_constants_and_empty_columns(self):
+        fitted = self.kinds(one=["DE"] * 40, two=[3.0] * 40, three=[None] * 40)
+        assert fitted.left_out_ == {
+            "one": "it is always 'DE'",
+            "two": "it is always '3.0'",
+            "three": "it is empty",
+        }
+
+    def test_one_text_and_missing_cells_tell_something(self):
+        assert "a" in self.kinds(a=["x", None] * 20).categories_
+
+    def test_free_text(self, rng):
+        words = [f"note {i}" for i in rng.integers(0, 60, 40)]
+        assert "free text" in self.kinds(a=words).left_out_["a"]
+
+    def test_cells_of_a_strange_type(self):
+        assert "list" in self.kinds(a=[[1, 2]] * 40).left_out_["a"]
+
+    @pytest.mark.parametrize("values", [[True, False] * 20, [True, None] * 20, ["ja", "nein"] * 20])
+    def test_booleans_are_categories(self, values):
+        assert self.kinds(a=values).categories_ == ["a"]
+
+    def test_codes_are_categories_if_asked(self):
+        frame = pd.DataFrame({"a": [1, 2, 3, 4] * 10, "b": np.arange(40.0) ** 2})
+        fitted = TablePreparation(categorical=["a"]).fit(frame)
+        assert fitted.get_feature_names_out().tolist() == ["b", "a=1", "a=2", "a=3", "a=4"]
+        # With a missing cell the same codes are floats.
+        new = pd.DataFrame({"a": [1.0, None], "b": [0.0, 0.0]})
+        assert fitted.transform(new)[:, 1:].tolist() == [[1, 0, 0, 0], [0, 0, 0, 0]]
+
+    @pytest.mark.parametrize(
+        ("values", "days"),
+        [
+            (["1970-01-02", "1970-01-11"], [1, 10]),
+            (["1970-01-02T12:00:00", "1970-01-11T00:00:00"], [1.5, 10]),
+            (["02.01.1970", "11.01.1970"], [1, 10]),
+            (["2/1/1970", "11/1/1970"], [1, 10]),
+            (["1/2/1970", "1/31/1970"], [1, 30]),
+            (["1970/01/02", "1970/01/11"], [1, 10]),
+            ([datetime.date(1970, 1, 2), datetime.date(1970, 1, 11)], [1, 10]),
+            ([pd.Timestamp("1970-01-02"), pd.Timestamp("1970-01-11")], [1, 10]),
+            ([pd.Timedelta(hours=12), pd.Timedelta(days=10)], [0.5, 10]),
+        ],
+    )
+    def test_dates_are_days(self, values, days):
+        fitted = self.kinds(a=values * 20)
+        assert list(fitted.date_formats_) == ["a"]
+        scaler = fitted.transformer_.named_transformers_["numbers"][-1]
+        assert scaler.mean_[0] == pytest.approx(np.mean(days))
+        assert any("days" in note for note in fitted.notes_)
+
+    def test_missing_dates(self):
+        fitted = self.kinds(a=["2024-01-01", "2024-02-01", None, "2024-01-15"] * 10)
+        assert any("'a' (10 cells)" in note for note in fitted.notes_)
+
+    def test_a_few_words_among_numbers(self):
+        fitted = self.kinds(a=["unknown", *(f"{i}.5" for i in range(39))])
+        assert "a" in fitted.numbers_
+        assert any("'unknown'" in note for note in fitted.notes_)
+
+    def test_infinity_is_missing(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = self.kinds(a=[np.inf, *np.linspace(0, 1, 39)]).transformer_
+        assert np.isfinite(values.named_transformers_["numbers"][-1].mean_).all()
+
+
+class TestPreparation:
+    @pytest.fixture
+    def frame(self, file):
+        return split_target(read_table(file(GERMAN)), "Güte", say=lambda sentence: None)[0]
+
+    def test_notes(self, frame):
+        assert TablePreparation().fit(frame).notes_ == [
+            "2 columns of numbers, standardized: 'Größe' and 'Gewicht'.",
+            "1 column of categories, one feature for each value: 'Farbe' (3 values).",
+            "1 column of dates, taken as days: 'Kauf am'.",
+            "Missing numbers were filled in with the median: 'Gewicht' (1 cell), "
+            "'Kauf am' (1 cell).",
+            "Missing categories count as a value of their own: 'Farbe' (1 cell).",
+            "Left out: 'Kunden-Nr' (it numbers the rows: an identifier), "
+            "'Land' (it is always 'DE').",
+        ]
+
+    def test_values(self, frame):
+        fitted = TablePreparation().fit(frame)
+        made = fitted.transform(frame)
+        names = fitted.get_feature_names_out().tolist()
+        assert names == ["Größe", "Gewicht", "Kauf am"] + [
+            f"Farbe={value}" for value in ("(missing)", "blau", "grün", "rot")
+        ]
+        assert made.shape == (9, 7)
+        np.testing.assert_allclose(made[:, :3].mean(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(made[:, :3].std(axis=0), 1.0)
+        assert made[2, 3:].tolist() == [1, 0, 0, 0]
+        median = np.nanmedian(frame["Gewicht"])
+        scaler = fitted.transformer_.named_transformers_["numbers"][-1]
+        assert made[1, 1] == pytest.approx((median - scaler.mean_[1]) / scaler.scale_[1])
+
+    def test_the_order_of_columns_does_not_matter(self, frame):
+        fitted = TablePreparation().fit(frame)
+        other = frame[frame.columns[::-1]]
+        np.testing.assert_array_equal(fitted.transform(other), fitted.transform(frame))
+
+    def test_a_missing_column(self, frame):
+        fitted = TablePreparation().fit(frame)
+        with pytest.raises(TableError, match=r"lacks a column .* 'Größe'"):
+            fitted.transform(frame.drop(columns="Größe"))
+        with pytest.raises(TableError, match="perhaps 'Groesse'"):
+            fitted.transform(frame.rename(columns={"Größe": "Groesse"}))
+
+    def test_columns_that_were_left_out_are_not_needed(self, frame):
+        fitted = TablePreparation().fit(frame)
+        without = frame.drop(columns=["Kunden-Nr", "Land"])
+        np.testing.assert_array_equal(fitted.transform(without), fitted.transform(frame))
+
+    def test_columns_too_many(self, frame):
+        fitted = TablePreparation().fit(frame)
+        with pytest.warns(TableWarning, match="passed over: 'more'"):
+            made = fitted.transform(frame.assign(more=1))
+        np.testing.assert_array_equal(made, fitted.transform(frame))
+
+    def test_an_unknown_value_is_none_of_the_known(self, frame):
+        fitted = TablePreparation().fit(frame)
+        with pytest.warns(TableWarning, match="'Farbe' has values .* 'lila'"):
+            made = fitted.transform(frame.assign(Farbe="lila"))
+        assert (made[:, 3:] == 0).all()
+
+    def test_rare_values_share_a_feature(self):
+        values = [f"v{i}" for i in range(150) for _ in range(3 if i < 50 else 2)]
+        fitted = TablePreparation().fit(pd.DataFrame({"a": values}))
+        names = fitted.get_feature_names_out()
+        assert len(names) == 100
+        assert names[-1] == "a=(other)"
+        assert fitted.transform(pd.DataFrame({"a": values})).shape == (len(values), 100)
+        with pytest.warns(TableWarning, match="'new'"):
+            assert fitted.transform(pd.DataFrame({"a": ["new"]}))[0, -1] == 1
+
+    def test_text_where_numbers_were(self, frame):
+        fitted = TablePreparation().fit(frame)
+        column = frame["Gewicht"].astype(object)
+        column.iloc[0] = "schwer"
+        with pytest.warns(TableWarning, match="'schwer'; they were taken as missing"):
+            assert np.isfinite(fitted.transform(frame.assign(Gewicht=column))).all()
+        many = pd.concat([frame, frame]).assign(Gewicht="schwer")
+        with pytest.raises(TableError, match="held numbers in fit, but has none here"):
+            fitted.transform(many)
+
+    def test_no_rows(self, frame):
+        assert TablePreparation().fit(frame).transform(frame.iloc[:0]).shape == (0, 7)
+
+    def test_nothing_to_learn_from(self):
+        with pytest.raises(TableError, match="No column is left"):
+            TablePreparation().fit(pd.DataFrame({"id": range(9), "b": [1] * 9}))
+
+    @pytest.mark.parametrize("given", ["drop", "keep", "categorical"])
+    def test_parameters_name_columns(self, frame, given):
+        with pytest.raises(TableError, match=f"{given} names the column 'Grösse'.*'Größe'"):
+            TablePreparation(**{given: ["Grösse"]}).fit(frame)
+
+    def test_drop(self, frame):
+        fitted = TablePreparation(drop=["Größe"]).fit(frame)
+        assert fitted.left_out_["Größe"] == "as asked for"
+
+    def test_arrays_have_no_names(self):
+        with pytest.raises(TableError, match="got ndarray"):
+            TablePreparation().fit(np.zeros((3, 2)))
+
+    def test_other_frames(self, frame):
+        pl = pytest.importorskip("polars")
+        pytest.importorskip("pyarrow")
+        fitted = TablePreparation().fit(frame)
+        np.testing.assert_array_equal(
+            fitted.transform(pl.from_pandas(frame)), fitted.transform(frame)
+        )
+
+    def test_scikit_learn_can_clone_it_and_name_its_output(self, frame):
+        fitted = clone(TablePreparation(drop=["Größe"])).set_output(transform="pandas").fit(frame)
+        assert list(fitted.transform(frame).columns) == fitted.get_feature_names_out().tolist()
+
+    def test_nothing_is_learnt_in_transform(self, frame):
+        fitted = TablePreparation().fit(frame)
+        alone = fitted.transform(frame.iloc[[3]])
+        np.testing.assert_array_equal(alone, fitted.transform(frame)[[3]])
