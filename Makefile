@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality paper clean help
+.PHONY: demo test lint quality bench paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -26,6 +26,9 @@ lint: $(VENV)/.has-dev ## ruff and mypy only
 
 quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
 	@$(RUN) benchmarks/quality.py $(ARGS)
+
+bench: $(VENV)/.has-demo ## times beside scikit-learn's: writes docs/performance.md; options in ARGS="--quick"
+	@$(RUN) -m benchmarks.speed $(ARGS)
 
 paper: $(VENV)/.has-paper ## the paper's tables and figures, in build/paper; options in ARGS="--quick"
 	@$(RUN) -m kfree paper --output build/paper $(ARGS)
