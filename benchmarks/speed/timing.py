@@ -60,13 +60,13 @@ def in_turn(
     contenders: dict[str, Callable[[], object]], setting: Setting
 ) -> dict[str, list[float]]:
     """Seconds that each contender took in each round."""
-    budget = 0.0 if setting.quick else SECONDS
+    least, budget = (2, 0.0) if setting.quick else (LEAST_ROUNDS, SECONDS)
     with threadpool_limits(setting.n_jobs):
         first = _round(contenders)
         total = sum(first.values())
         # What is short is warmed up: its first round does not count.
         rounds = [first] if total > budget else []
-        while len(rounds) < LEAST_ROUNDS or (len(rounds) < MOST_ROUNDS and total < budget):
+        while len(rounds) < least or (len(rounds) < MOST_ROUNDS and total < budget):
             rounds.append(_round(contenders))
             total += sum(rounds[-1].values())
     return {name: [one[name] for one in rounds] for name in contenders}

@@ -58,7 +58,10 @@ def workloads(quick: bool, n_jobs: int) -> list[Workload]:
     return [
         Workload("import", processes.import_time, (1,)),
         Workload("first", processes.first_use, (1,)),
-        *[Workload(name, partial(small_grid_search, name), one) for name in some(REAL)],
+        *[
+            Workload(name, partial(small_grid_search, name), one)
+            for name in REAL[: 1 if quick else None]
+        ],
         Workload("fit-20k-8", partial(fit, small, 8), both),
         Workload("fit-100k-8", partial(fit, large, 8), one),
         Workload("predict-20k-8", partial(predict, small, 8, [1, few, small], 1.0), both),
