@@ -7,6 +7,7 @@ was wrong and what is expected.
 from __future__ import annotations
 
 import numbers
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ INFERENCES = ("quadrature", "laplace", "metropolis")
 UPDATES = ("joint", "conditional")
 # What the metrics that become Minkowski distances take; the others hand everything on.
 METRIC_PARAMS = {"minkowski": {"p", "w"}, "seuclidean": {"V"}, "mahalanobis": {"V", "VI"}}
+# Metrics that are a Euclidean distance after a fixed map of the rows.
+EUCLIDEAN = (
+    "minkowski",
+    "euclidean",
+    "l2",
+    "sqeuclidean",
+    "seuclidean",
+    "mahalanobis",
+    "cosine",
+    "correlation",
+)
 
 
 def one_of(name: str, value: Any, choices: Any) -> None:
@@ -58,6 +70,23 @@ def check_metric(metric: Any, p: Any, metric_params: Any, algorithm: str) -> Non
         raise ValueError(
             f"algorithm='kd_tree' cannot search metric={metric!r} with p={p!r}; "
             "use algorithm='brute' or 'auto'."
+        )
+    if algorithm == "faiss":
+        _check_faiss(metric, p, metric_params or {})
+
+
+def _check_faiss(metric: Any, p: Any, metric_params: dict) -> None:
+    power = metric_params.get("p", p) if metric == "minkowski" else 2
+    if metric not in EUCLIDEAN or power != 2:
+        shown = f"{metric!r} with p={power!r}" if metric == "minkowski" else repr(metric)
+        raise ValueError(
+            "algorithm='faiss' searches Euclidean distances only "
+            f"(metric={', '.join(map(repr, EUCLIDEAN))}, with p=2); got metric={shown}."
+        )
+    if find_spec("faiss") is None:
+        raise ImportError(
+            "algorithm='faiss' needs the package faiss-cpu; install it with pip install "
+            "'kfree[faiss]', or use algorithm='auto'."
         )
 
 

@@ -23,7 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
 
-ALGORITHMS = ("auto", "kd_tree", "brute")
+ALGORITHMS = ("auto", "kd_tree", "brute", "faiss")
 # Relative margin that covers the rounding of any order of summation.
 MARGIN = 1e-9
 # How many candidates beyond k a block's search takes along.
@@ -333,6 +333,11 @@ def make_search(space: Space, points: np.ndarray, algorithm: str) -> Search:
     if algorithm == "kd_tree":
         assert isinstance(space, Minkowski)
         return TreeSearch(space, points)
+    if algorithm == "faiss":
+        from kfree.neighbors.faiss_search import FaissSearch
+
+        assert isinstance(space, Minkowski)
+        return FaissSearch(space, points)
     return BruteSearch(space, points)
 
 
