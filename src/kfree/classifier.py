@@ -74,8 +74,9 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         The power of the Minkowski metric.
     metric_params : dict, default=None
         Further arguments of the metric.
-    algorithm : {"auto", "kd_tree", "brute"}, default="auto"
-        How neighbors are searched. It changes the time taken, never the result.
+    algorithm : {"auto", "kd_tree", "brute", "faiss"}, default="auto"
+        How neighbors are searched. It changes the time taken, never the result. "faiss" needs the
+        package faiss-cpu and a Euclidean metric, and is never chosen by itself.
     n_jobs : int, default=None
         Threads; None is one unless a joblib context says otherwise. It never changes the result.
     random_state : int, RandomState instance or None, default=None

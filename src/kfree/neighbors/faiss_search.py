@@ -31,6 +31,9 @@ from kfree.neighbors.search import (
 BLOCK_ROWS = 1024
 ROUNDS = 3
 MORE = 4
+# A new point so many times as far out (squared) as the corners of the cube that holds the training
+# points goes to float64 directly: its rounding errors would drown those of others.
+FAR = 4.0
 
 
 class FaissSearch(Search):
@@ -40,13 +43,12 @@ class FaissSearch(Search):
         super().__init__(space, points)
         # Near the origin float32 loses fewest digits, and between -1 and 1 nothing overflows.
         self.center = points.mean(axis=0)
-        centered = points - self.center
-        largest = np.abs(centered).max(initial=0.0)
-        self.scale = 1.0 / largest if largest > 0.0 else 1.0
-        self._fill(centered)
+        largest = np.abs(points - self.center).max()
+        self.scale = 1.0 / largest if largest > np.finfo(float).tiny else 1.0
+        self._fill()
 
-    def _fill(self, centered: np.ndarray) -> None:
-        self.small, self.squares = self._rounded(centered)
+    def _fill(self) -> None:
+        self.small, self.squares, _ = self._rounded(self.points)
         self.index = _flat(self.small)
 
     def __getstate__(self) -> dict:
@@ -55,17 +57,20 @@ class FaissSearch(Search):
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        self._fill(self.points - self.center)
+        self._fill()
 
     @cached_property
     def exact(self) -> BruteSearch:
         """Whoever answers where float32 cannot tell points apart."""
         return BruteSearch(self.space, self.points)
 
-    def _rounded(self, centered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled rows in float32, and their squared norms."""
-        scaled = centered * self.scale
-        return scaled.astype(np.float32), np.einsum("ij,ij->i", scaled, scaled)
+    def _rounded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centered and scaled rows in float32, their squared norms, and which are far out."""
+        scaled = (rows - self.center) * self.scale
+        squares = np.einsum("ij,ij->i", scaled, scaled)
+        far = squares > FAR * rows.shape[1]  # training points are in the unit cube
+        scaled[far] = 0.0
+        return scaled.astype(np.float32), squares, far
 
     def _error(self, squares: np.ndarray, largest: float) -> np.ndarray:
         """How far off a squared distance in float32 may be: (n_rows,).
@@ -73,8 +78,8 @@ class FaissSearch(Search):
         Rounding the coordinates, two norms and a product of d terms in any order, and their sum
         add up to less than (2 d + 16) half units of float32, relative to |x|^2 + |y|^2.
         """
-        relative = (self.points.shape[1] + 16) * float(np.finfo(np.float32).eps)
-        return relative * (squares + largest) + float(np.finfo(np.float32).tiny)
+        n_terms, single = self.points.shape[1] + 16, np.finfo(np.float32)
+        return n_terms * (float(single.eps) * (squares + largest) + float(single.tiny))
 
     def _row_blocks(self) -> Iterator[np.ndarray]:
         yield from self._query_blocks(len(self.points))
@@ -86,27 +91,31 @@ class FaissSearch(Search):
     def _nearest(
         self, queries: np.ndarray, k: int, exclude: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        small, squares = self._rounded(queries - self.center)
+        small, squares, far = self._rounded(queries)
         error = self._error(squares, self.squares.max())
         indices = np.empty((len(queries), k), dtype=np.int64)
         distances = np.empty((len(queries), k))
-        left = np.arange(len(queries))
+        left = np.flatnonzero(~far)
         n_asked = k + SPARE
         for _ in range(ROUNDS):
+            if not len(left):
+                break
             own = None if exclude is None else exclude[left]
-            near, far, sure = self._attempt(
+            near, away, sure = self._attempt(
                 queries[left], small[left], error[left], k, own, n_asked
             )
-            indices[left[sure]], distances[left[sure]] = near[sure], far[sure]
+            indices[left[sure]], distances[left[sure]] = near[sure], away[sure]
             left = left[~sure]
-            if not len(left):
-                return indices, distances
             n_asked *= MORE
-        for start in range(0, len(left), self.exact._block_rows()):
-            part = left[start : start + self.exact._block_rows()]
+        for part in self._exact_blocks(np.concatenate([left, np.flatnonzero(far)])):
             own = None if exclude is None else exclude[part]
             indices[part], distances[part] = self.exact._nearest(queries[part], k, own)
         return indices, distances
+
+    def _exact_blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        if len(rows):
+            for block in self.exact._query_blocks(len(rows)):
+                yield rows[block]
 
     def _attempt(
         self,
@@ -142,31 +151,44 @@ class FaissSearch(Search):
         indices, distances = self._nearest(queries, k, None)
         if radii is None:
             return indices, distances, *_nothing()
-        # The roles are swapped: each training point looks for the new points nearest to it, and
-        # for more of them as long as the last may still be within its radius.
-        small, squares = self._rounded(queries - self.center)
-        index = _flat(small)
+        row, point = self._within(queries, k, radii)
+        distance = measure_pairs(self.space, queries, self.points, row, point)
+        return indices, distances, *_closer(row, point, distance, radii)
+
+    def _within(
+        self, queries: np.ndarray, k: int, radii: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs (query, point) among which are all that lie within the point's radius.
+
+        The roles are swapped: each training point looks for the new points nearest to it, and for
+        more of them as long as the last may still be within its radius.
+        """
+        small, squares, far = self._rounded(queries)
+        pairs = [_nothing()[:2]]
+        for part in self._exact_blocks(np.flatnonzero(far)):
+            _, _, row, point, _ = self.exact._arrive(queries[part], k, radii)
+            pairs.append((part[row], point))
+        near = np.flatnonzero(~far)
+        left = np.arange(len(self.points) if len(near) else 0)
+        index = _flat(small[near])
         reach = (self.scale * radii) ** 2 * (1.0 + MARGIN)
-        reach += self._error(self.squares, squares.max())
-        pairs = []
-        left = np.arange(len(self.points))
-        n_asked = min(2 + 2 * k * len(queries) // len(self.points), len(queries))
+        reach += self._error(self.squares, squares[near].max(initial=0.0))
+        n_asked = min(2 + 2 * k * len(near) // len(self.points), len(near))
         while len(left):
             more = []
             for start in range(0, len(left), BLOCK_ROWS):
                 point = left[start : start + BLOCK_ROWS]
                 proposed, row = _search(index, self.small[point], n_asked)
                 inside = proposed <= reach[point, None]
-                open_ended = inside[:, -1] & (n_asked < len(queries))
+                open_ended = inside[:, -1] & (n_asked < len(near))
                 inside[open_ended] = False
                 which, place = np.nonzero(inside)
-                pairs.append((row[which, place], point[which]))
+                pairs.append((near[row[which, place]], point[which]))
                 more.append(point[open_ended])
             left = np.concatenate(more)
-            n_asked = min(MORE * n_asked, len(queries))
+            n_asked = min(MORE * n_asked, len(near))
         row, point = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        distance = measure_pairs(self.space, queries, self.points, row, point)
-        return indices, distances, *_closer(row, point, distance, radii)
+        return row, point
 
 
 def _flat(small: np.ndarray) -> Any:
