@@ -156,7 +156,7 @@ def train(
     while True:
         graph = search.graph(k, n_jobs)
         table = neighborhoods(structure, graph)
-        counted = histogram(table, labels, n_classes, k)
+        counted = histogram(table, labels, n_classes, k, n_jobs=n_jobs)
         modes = find_modes(_log_likelihood(counted), k, prior, modes)
         if k_max is not None or k == limit or _has_ended(modes):
             break

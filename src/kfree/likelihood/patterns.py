@@ -9,20 +9,21 @@ points into a sum over patterns. Histograms of parts of the data add up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from kfree.likelihood.slots import ClassSlots, make_slots
 from kfree.likelihood.terms import Counts, Log, log_terms, segment_max, take
-from kfree.neighbors.flat import distinct, expand
+from kfree.neighbors.flat import distinct, distinct_hashes, expand
+from kfree.neighbors.search import run
 from kfree.neighbors.structures import Neighborhoods
 
 # How many (pattern, beta) values one evaluation holds.
 BLOCK_TERMS = 1 << 22
+# How many edges of the neighbor table are counted at a time.
+PART_EDGES = 1 << 19
 # The strength at which points are compared to find the one that fits least.
 WORST_BETA = 20.0
 
@@ -124,6 +125,7 @@ def histogram(
     n_classes: int,
     k_max: int,
     rows: np.ndarray | None = None,
+    n_jobs: int | None = None,
 ) -> Histogram:
     """The histogram of the training points' patterns for K = 1..k_max.
 
@@ -134,88 +136,122 @@ def histogram(
     rows : the points whose terms are counted, all if None
     """
     own = labels if rows is None else labels[rows]
-    found = [_patterns(state, k) for k, state in _count_up(table, labels, own, n_classes, k_max)]
-    length = np.concatenate([np.diff(c.indptr) for c, _ in found])
-    counts = Counts(
-        np.concatenate([[0], np.cumsum(length)]),
-        np.concatenate([c.value for c, _ in found]),
-        np.concatenate([c.n_absent for c, _ in found]),
-        np.concatenate([c.own for c, _ in found]),
-        np.concatenate([c.divisor for c, _ in found]),
+    longest = int(np.diff(table.indptr).max())
+    words = np.random.default_rng(20130).integers(
+        0, 1 << 64, (3, max(longest, k_max) + 2), dtype=np.uint64
     )
-    k = np.repeat(np.arange(1, k_max + 1), [len(n) for _, n in found])
-    return Histogram(counts, k, np.concatenate([n for _, n in found]), k_max)
+
+    def count(part: slice) -> _Patterns:
+        return _count(table, labels, own[part], part, n_classes, k_max, words)
+
+    step = max(1, PART_EDGES // max(1, len(table.neighbors) // len(own)))
+    parts = [slice(a, min(a + step, len(own))) for a in range(0, len(own), step)]
+    found = _added_up(run(count, parts, n_jobs))
+    order = np.argsort(found.k, kind="stable")
+    return Histogram(take(found.counts, order), found.k[order], found.n_points[order], k_max)
 
 
 @dataclass(frozen=True)
-class _State:
-    """Class counts of all points at one K, and a hash of each point's pattern."""
+class _Patterns:
+    """The patterns that the points of a part of the data show, and how many show each."""
 
-    slots: ClassSlots
-    own_slot: np.ndarray  # (n,)
-    value: np.ndarray  # (n_slots,)
-    size: np.ndarray  # (n,) size of the neighborhood
-    key: np.ndarray  # (n,) uint64
-    by_size: bool
+    key: np.ndarray  # (n_patterns,) a hash of K and the pattern
+    k: np.ndarray  # (n_patterns,)
+    counts: Counts
+    n_points: np.ndarray  # (n_patterns,)
 
 
-def _count_up(
-    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int, k_max: int
-) -> Iterator[tuple[int, _State]]:
-    """The state at K = 1, 2, ..., each from the one before."""
-    n = len(own)
-    points = np.arange(n)
-    owners = table.owners
-    slots = make_slots(
-        n,
-        n_classes,
-        np.concatenate([points, owners]),
-        np.concatenate([own, labels[table.neighbors]]),
+def _added_up(parts: list[_Patterns]) -> _Patterns:
+    if len(parts) == 1:
+        return parts[0]
+    key, first, where = np.unique(
+        np.concatenate([part.key for part in parts]), return_index=True, return_inverse=True
     )
-    edge_slot = slots.find(owners, labels[table.neighbors])
-    own_slot = slots.find(points, own)
-    small = np.uint16 if k_max <= 1 << 16 else np.int64  # 16 bits are sorted by radix
-    order = np.argsort(table.ranks.astype(small), kind="stable")
-    ends = np.searchsorted(table.ranks[order], np.arange(k_max), side="right")
-    value = np.zeros(len(slots.classes), dtype=np.int64)
-    size = np.zeros(n, dtype=np.int64)
-    # A multiset of counts is hashed as the sum of a random word for each count, so adding a
-    # neighbor changes the hash by a difference of two words. Two of 10^5 patterns share a 64-bit
-    # hash with probability below 10^-9.
-    longest = int(np.diff(table.indptr).max()) + 2
-    words = np.random.default_rng(20130).integers(0, 1 << 64, (3, longest), dtype=np.uint64)
-    key = words[1][value[own_slot]] + words[2][size]
-    start = 0
-    for k, end in enumerate(ends, start=1):
-        edges = order[start:end]
-        start = end
-        # A slot may gain several neighbors at once.
-        touched, gain = np.unique(edge_slot[edges], return_counts=True)
-        owner = np.searchsorted(slots.indptr, touched, side="right") - 1
-        old = value[touched]
-        value[touched] += gain
-        np.add.at(key, owner, words[0][old + gain] - words[0][old])
-        own = touched == own_slot[owner]
-        key[owner[own]] += words[1][(old + gain)[own]] - words[1][old[own]]
-        if table.by_size:
-            joined = np.bincount(owners[edges], minlength=n)
-            key += words[2][size + joined] - words[2][size]
-            size += joined
-        yield k, _State(slots, own_slot, value, size, key, table.by_size)
-
-
-def _patterns(state: _State, k: int) -> tuple[Counts, np.ndarray]:
-    """The distinct patterns, each read off one point that shows it, and their frequencies."""
-    _, shown_by, n_points = np.unique(state.key, return_index=True, return_counts=True)
-    owner, slot = expand(state.slots.indptr, shown_by)
-    present = state.value[slot] > 0
-    length = np.bincount(owner[present], minlength=len(shown_by))
-    divisor = state.size[shown_by] if state.by_size else np.full(len(shown_by), k)
+    length = np.concatenate([np.diff(part.counts.indptr) for part in parts])
     counts = Counts(
         np.concatenate([[0], np.cumsum(length)]),
-        state.value[slot[present]],
-        state.slots.n_classes - length,
-        state.value[state.own_slot[shown_by]],
-        divisor.astype(float),
+        *(
+            np.concatenate([getattr(part.counts, name) for part in parts])
+            for name in ("value", "n_absent", "own", "divisor")
+        ),
     )
-    return counts, n_points
+    n_points = np.bincount(where, np.concatenate([part.n_points for part in parts]))
+    k = np.concatenate([part.k for part in parts])[first]
+    return _Patterns(key, k, take(counts, first), n_points.astype(np.int64))
+
+
+def _count(
+    table: Neighborhoods,
+    labels: np.ndarray,
+    own: np.ndarray,
+    part: slice,
+    n_classes: int,
+    k_max: int,
+    words: np.ndarray,
+) -> _Patterns:
+    """The patterns of some of the points, for all K at once.
+
+    A multiset of counts is hashed as the sum of a random word for each count, so each neighbor
+    changes the hash by a difference of two words, and the hashes for all K are one cumulative sum.
+    Two of 10^5 patterns share a 64-bit hash with probability below 10^-9.
+    """
+    n = part.stop - part.start
+    first, last = table.indptr[part.start], table.indptr[part.stop]
+    indptr = table.indptr[part.start : part.stop + 1] - first
+    label = labels[table.neighbors[first:last]].astype(np.int64)
+    owner = np.repeat(np.arange(n), np.diff(indptr))
+    # Sorted by point, class and place in the point's list, all in one word.
+    bits = int(np.diff(indptr).max()).bit_length()
+    place = np.arange(len(owner)) - indptr[owner]
+    packed = np.sort(((owner * n_classes + label) << bits) | place)
+    group = packed >> bits
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    n_before = np.arange(len(packed)) - np.repeat(starts, np.diff(starts, append=len(packed)))
+    step = np.empty(len(packed), dtype=np.uint64)
+    edge = indptr[owner] + (packed & ((1 << bits) - 1))
+    step[edge] = (words[0, 1:] - words[0, :-1])[n_before]
+
+    end = _list_ends(table, part, k_max)  # (n, k_max)
+    key = _running_sum(step, indptr, end)
+    own_count = _running_sum(label == own[owner], indptr, end)
+    key += words[1][own_count]
+    key += words[2][: k_max + 1][1:]
+    shown_by, n_points = distinct_hashes(key.ravel())
+    point, k = np.divmod(shown_by, k_max)
+    k += 1
+
+    # The counts of each pattern, read off a point that shows it.
+    first_group = np.searchsorted(starts, indptr)
+    owner, which = expand(first_group, point)
+    length = end[point, k - 1] - indptr[point]
+    value = np.searchsorted(packed, (group[starts[which]] << bits) + length[owner]) - starts[which]
+    present = value > 0
+    n_present = np.bincount(owner[present], minlength=len(point))
+    counts = Counts(
+        np.concatenate([[0], np.cumsum(n_present)]),
+        value[present],
+        n_classes - n_present,
+        own_count.ravel()[shown_by],
+        (length if table.by_size else k).astype(float),
+    )
+    return _Patterns(key.ravel()[shown_by], k, counts, n_points)
+
+
+def _list_ends(table: Neighborhoods, part: slice, k_max: int) -> np.ndarray:
+    """Where the neighborhood at each K ends in the flat lists of a part: (n, k_max)."""
+    n = part.stop - part.start
+    first, last = table.indptr[part.start], table.indptr[part.stop]
+    start = (table.indptr[part.start : part.stop] - first)[:, None]
+    if table.k_max is not None:
+        return start + np.arange(1, k_max + 1)
+    owner = np.repeat(np.arange(n), np.diff(table.indptr[part.start : part.stop + 1]))
+    joined = np.bincount(owner * k_max + table.ranks[first:last], minlength=n * k_max)
+    return start + joined.reshape(n, k_max).cumsum(axis=1)
+
+
+def _running_sum(values: np.ndarray, indptr: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Sums from the start of each list up to `end`: (n, k_max)."""
+    dtype = values.dtype if values.dtype == np.uint64 else np.int64
+    total = np.zeros(len(values) + 1, dtype=dtype)
+    np.cumsum(values, out=total[1:])
+    return total[end] - total[indptr[:-1], None]

@@ -28,3 +28,26 @@ def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     position = np.empty(limit, dtype=np.int64)
     position[found] = np.arange(len(found))
     return found, position[values]
+
+
+def distinct_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each distinct 64-bit hash the index of one that has it, and how many have it.
+
+    The top bits of a key name a bucket, the last key written there stands for its equals, and
+    what else fell into the bucket goes on with other bits. Nothing is sorted.
+    """
+    n_bits = min(18, max(10, len(keys).bit_length()))
+    table = np.empty(1 << n_bits, dtype=np.int32)
+    stands_for = np.empty(len(keys), dtype=np.int32)
+    left, word = np.arange(len(keys), dtype=np.int32), keys
+    while len(left):
+        bucket = (word >> np.uint64(64 - n_bits)).astype(np.int64)
+        table[bucket] = left
+        chosen = table[bucket]
+        same = keys[chosen] == keys[left]
+        stands_for[left[same]] = chosen[same]
+        left = left[~same]
+        word = word[~same] * np.uint64(0x9E3779B97F4A7C15)
+    number = np.bincount(stands_for, minlength=len(keys))
+    found = np.flatnonzero(number)
+    return found, number[found]

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.utils.parallel import Parallel, delayed
 
+from kfree.neighbors.balls import Balls
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
 
@@ -145,6 +146,9 @@ class TreeSearch(Search):
 
     def _plant(self) -> None:
         self.tree = cKDTree(self.points, balanced_tree=False, compact_nodes=False, leafsize=24)
+        self._place = np.empty(len(self.points), dtype=np.int64)
+        self._place[self.tree.indices] = np.arange(len(self.points))
+        self._latest: tuple[int, Balls] | None = None
 
     def __getstate__(self) -> dict:
         return {"space": self.space, "points": self.points}
@@ -214,15 +218,20 @@ class TreeSearch(Search):
         indices, distances = self._nearest(queries, k, None)
         if radii is None:
             return indices, distances, *_nothing()
-        # The roles are swapped: each training point looks for new points within its own radius.
-        tree = cKDTree(queries, balanced_tree=False, compact_nodes=False)
-        point, row = _flatten(
-            tree.query_ball_point(
-                self.points, radii * (1.0 + MARGIN), p=self.space.p, return_sorted=False
-            )
-        )
+        # Queries whose nearest points lie together lie together.
+        order = np.argsort(self._place[indices[:, 0]])
+        row, point = self._balls(k, radii).around(queries[order])
+        row = order[row]
         distance = measure_pairs(self.space, queries, self.points, row, point)
         return indices, distances, *_closer(row, point, distance, radii)
+
+    def _balls(self, k: int, radii: np.ndarray) -> Balls:
+        """The balls that reach to the k-th neighbors; kept, for new points come again and again."""
+        latest = self._latest
+        if latest is None or latest[0] != k:
+            latest = k, Balls(self.space, self.points, radii, self.tree.indices)
+            self._latest = latest
+        return latest[1]
 
     def _measure(self, queries: np.ndarray, indices: np.ndarray) -> np.ndarray:
         row = np.repeat(np.arange(len(queries)), indices.shape[1])

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +29,8 @@ STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
 class Neighborhoods:
     """Who belongs to whose neighborhood from which K on.
 
-    `neighbors[indptr[i]:indptr[i + 1]]` are i's, and each belongs to it for K > its rank.
+    `neighbors[indptr[i]:indptr[i + 1]]` are i's, and each belongs to it for K > its rank. They are
+    ordered by rank.
     """
 
     indptr: np.ndarray
@@ -38,11 +38,6 @@ class Neighborhoods:
     ranks: np.ndarray
     by_size: bool  # divided by the size of the neighborhood instead of K
     k_max: int | None = None  # the length of every list, if they are all as long and in order
-
-    @cached_property
-    def owners(self) -> np.ndarray:
-        """The point whose neighborhood an edge belongs to."""
-        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
 
     def of(self, points: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Flat (position in `points`, neighbor) for the neighborhoods at K = k."""
@@ -103,7 +98,7 @@ def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
     owner = np.concatenate([source, target])
     neighbor = np.concatenate([target, source])
     rank = np.concatenate([forward, forward])
-    order = np.argsort(owner, kind="stable")
+    order = np.argsort(owner * np.int64(k_max) + rank, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))])
     by_size = structure == "boltzmann2"
     return Neighborhoods(indptr, neighbor[order], rank[order], by_size)
