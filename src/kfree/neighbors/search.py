@@ -74,9 +74,14 @@ class Arrivals:
 class Search(ABC):
     """What both searches share; `points` are the training points as the space prepared them."""
 
-    def __init__(self, space: Any, points: np.ndarray) -> None:
+    def __init__(self, space: Any, points: Any) -> None:
         self.space = space
         self.points = points
+
+    @property
+    def most_neighbors(self) -> int:
+        """How many neighbors can be asked for."""
+        return len(self.points) - 1
 
     def graph(self, k: int, n_jobs: int | None) -> NeighborGraph:
         """The `k` nearest others of every training point."""
@@ -334,8 +339,12 @@ class BruteSearch(Search):
         return indices, distances, *_closer(row, point, distance, radii)
 
 
-def make_search(space: Space, points: np.ndarray, algorithm: str) -> Search:
+def make_search(space: Space, points: Any, algorithm: str) -> Search:
     """The search that `algorithm` names, or for "auto" the one that suits the points."""
+    from kfree.neighbors.given_graph import GivenGraph, NeighborLists
+
+    if isinstance(points, NeighborLists):
+        return GivenGraph(space, points)
     tree = isinstance(space, Minkowski) and space.p >= 1.0
     if algorithm == "auto":
         algorithm = "kd_tree" if tree and points.shape[1] <= 15 and len(points) > 500 else "brute"
