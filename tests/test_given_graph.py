@@ -180,9 +180,12 @@ def test_distances_that_are_none(value):
 
 
 def test_negative_distances():
-    graph, y, _ = graph_of()
-    graph.data[3] = -1.0
-    refused("it has negative values", KFreeClassifier(metric="precomputed"), graph, y)
+    graph, y, graph_new = graph_of()
+    model = KFreeClassifier(metric="precomputed").fit(graph, y)
+    graph_new.data[3] = graph.data[3] = -1.0
+    refused("Negative values in data", clone(model), graph, y)
+    with pytest.raises(ValueError, match="Negative values in data"):
+        model.predict(graph_new)
 
 
 def test_a_pair_twice():

@@ -192,8 +192,7 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
             "With metric='precomputed' X must be the square matrix of distances between the "
             f"training rows; got shape {X.shape}."
         )
-    if estimator.metric == "precomputed" and _stored(X).min(initial=0.0) < 0.0:
-        raise ValueError("With metric='precomputed' X must hold distances; it has negative values.")
+    _check_distances(estimator, X)
     if isinstance(X, NeighborLists):
         X = X.without_itself()
         if X.lengths.min() == 0:
@@ -231,6 +230,7 @@ def check_new(estimator: Any, X: Any, training: Rows, n_neighbors: int) -> Any:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    _check_distances(estimator, X)
     if isinstance(X, NeighborLists) != isinstance(training, NeighborLists):
         kinds = ("a sparse graph", "a dense matrix")
         first, second = kinds if isinstance(training, NeighborLists) else kinds[::-1]
@@ -310,8 +310,13 @@ def _has_twins(graph: Any) -> bool:
     return bool((pair[1:] == pair[:-1]).any())
 
 
-def _stored(X: Rows) -> np.ndarray:
-    return X.distances if isinstance(X, NeighborLists) else X
+def _check_distances(estimator: Any, X: Rows) -> None:
+    stored = X.distances if isinstance(X, NeighborLists) else X
+    if estimator.metric == "precomputed" and stored.min(initial=0.0) < 0.0:
+        raise ValueError(
+            "Negative values in data: with metric='precomputed' X must hold distances, which are "
+            "never negative."
+        )
 
 
 def _labels(y: Any) -> np.ndarray:
