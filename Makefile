@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality bench paper clean help
+.PHONY: demo test lint quality bench approximate paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -27,8 +27,11 @@ lint: $(VENV)/.has-dev ## ruff and mypy only
 quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
 	@$(RUN) benchmarks/quality.py $(ARGS)
 
-bench: $(VENV)/.has-demo ## times beside scikit-learn's: writes docs/performance.md; options in ARGS="--quick"
+bench: $(VENV)/.has-bench ## times beside scikit-learn's: writes docs/performance.md; options in ARGS="--quick"
 	@$(RUN) -m benchmarks.speed $(ARGS)
+
+approximate: $(VENV)/.has-approximate ## what approximate neighbors change: writes docs/approximate.md
+	@$(RUN) -m benchmarks.approximate $(ARGS)
 
 paper: $(VENV)/.has-paper ## the paper's tables and figures, in build/paper; options in ARGS="--quick"
 	@$(RUN) -m kfree paper --output build/paper $(ARGS)
@@ -38,7 +41,7 @@ clean: ## remove .venv, caches and everything the commands above made
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The stamps are written last, so an interrupted installation is done again.
 $(VENV)/.made:
@@ -55,6 +58,16 @@ $(VENV)/.has-demo: pyproject.toml | $(VENV)/.made
 	@$(PIP) -e ".[plot]"
 	@touch $@
 
+$(VENV)/.has-bench: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the benchmarks need (once) ..."
+	@$(PIP) -e ".[plot,faiss]"
+	@touch $@ $(VENV)/.has-demo
+
+$(VENV)/.has-approximate: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with approximate searches (once) ..."
+	@$(PIP) -e ".[faiss]" pynndescent
+	@touch $@
+
 $(VENV)/.has-paper: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the paper's experiments need (once) ..."
 	@$(PIP) -e ".[paper]"
@@ -63,4 +76,4 @@ $(VENV)/.has-paper: pyproject.toml | $(VENV)/.made
 $(VENV)/.has-dev: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the tests need (once) ..."
 	@$(PIP) -e ".[dev]"
-	@touch $@ $(VENV)/.has-demo $(VENV)/.has-paper
+	@touch $@ $(VENV)/.has-demo $(VENV)/.has-bench $(VENV)/.has-paper
