@@ -12,7 +12,7 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -90,7 +90,9 @@ def measured(workload: Workload, store: Store, quick: bool) -> list[Result]:
         else:
             lines = [Result(**values) for values in kept]
             print(f"  {n_jobs} jobs: kept", end="", flush=True)
-        found += lines
+        # The targets are for the first number of jobs, the others are for comparison.
+        first = n_jobs == workload.n_jobs[0]
+        found += lines if first else [replace(line, target=None) for line in lines]
     print()
     return found
 

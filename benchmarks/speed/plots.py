@@ -22,13 +22,8 @@ def draw(results: dict[str, list[Result]]) -> dict[str, bytes]:
         chosen = [line for line in lines if line.facts.get("series") == series]
         if chosen:
             pictures[series] = fit_and_predict(chosen, x, label)
-    chosen = [
-        line
-        for line in results.get("predict-20k-8", [])
-        if line.n_jobs == max(other.n_jobs for other in results["predict-20k-8"])
-    ]
-    if chosen:
-        pictures["new"] = by_new_rows(chosen)
+    if "new" in results:
+        pictures["new"] = by_new_rows(results["new"])
     if "classes" in results:
         pictures["classes"] = by_classes(results["classes"])
     return pictures

@@ -69,8 +69,8 @@ def page(results: dict[str, list[Result]], pictures: list[str], n_jobs: int) -> 
         "otherwise, for the default settings, `k_max` found from the data. The peers are "
         "`KNeighborsClassifier` with the one k that kfree finds most probable; for the neighbour "
         "table alone `NearestNeighbors.kneighbors` and `scipy.spatial.cKDTree.query`, whichever "
-        "is faster, with the `k_max` that kfree chose; and `GridSearchCV` over k = 1..30 with 5 "
-        "folds. All have the same number of jobs.",
+        "is faster (scipy up to 16 features only), with the `k_max` that kfree chose; and "
+        "`GridSearchCV` over k = 1..30 with 5 folds. All have the same number of jobs.",
         "",
         "The rows are overlapping Gaussian clusters of about 50 rows each in 8 dimensions, with "
         "noise in all features and a tenth of the labels drawn at random "
