@@ -87,8 +87,8 @@ class Compared:
     seconds: float
 
 
-def main() -> int:
-    options = parse()
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
     n_rows, n_new = (1_000, 100) if options.quick else (20_000, 2_000)
     X, y = mixture(n_rows + n_new, options.features, N_CLASSES)
     rows, labels, new, truth = X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
@@ -118,11 +118,11 @@ def main() -> int:
     return 0
 
 
-def parse() -> argparse.Namespace:
+def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.approximate", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, writes nothing")
     parser.add_argument("--features", type=int, default=16, metavar="D", help="default: 16")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def transformers(k: int, quick: bool) -> list[tuple[str, BaseEstimator]]:

@@ -68,3 +68,16 @@ def test_same_rows_with_few_classes_and_many(speed):
     np.testing.assert_array_equal(X, X_again)
     np.testing.assert_array_equal(many % 2, few)
     assert X.shape == (500, 4) and len(np.unique(many)) == 20
+
+
+def test_approximate_neighbors_come_close(speed, capsys):
+    from benchmarks import approximate
+
+    assert approximate.main(["--quick", "--features", "4"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| exact")]
+    recall = [float(line.split("|")[5]) for line in lines]
+    change = [float(line.split("|")[7]) for line in lines]
+    assert len(lines) == 4
+    # Longer lists hold more of the reverse neighbors, and the answers come closer.
+    assert recall == sorted(recall) and recall[0] < recall[-1]
+    assert change == sorted(change, reverse=True) and 0.0 <= change[-1] < 1e-4 < change[0]
