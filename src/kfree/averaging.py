@@ -16,11 +16,11 @@ import numpy as np
 from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
-from kfree.likelihood.entering import Entering
+from kfree.likelihood.entering import OwnTerms, add_changes
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
-from kfree.likelihood.slots import ClassSlots, make_slots
+from kfree.likelihood.slots import ClassSlots, every_class
 from kfree.neighbors.structures import NewPoints
-from kfree.training import Model
+from kfree.training import TABLE_CLASSES, Model
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,12 @@ def _moments(
     slots: ClassSlots, listed: np.ndarray, absent: np.ndarray, weight: np.ndarray
 ) -> _Moments:
     """Moments of conditionals (n_slots, n) and (n_rows, n) under weights (n_rows, n)."""
+    if slots.keys is None:  # every class is listed
+        listed = listed.reshape(slots.n_points, slots.n_classes, -1)
+        weighted = weight[:, None, :] * listed
+        mean, square = weighted.sum(axis=2), np.einsum("ijk,ijk->ij", weighted, listed)
+        none = np.zeros(slots.n_points)
+        return _Moments(slots, mean.ravel(), square.ravel(), none, none)
     weighted = weight[slots.owner] * listed
     other = weight * absent
     return _Moments(
@@ -99,9 +105,9 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     beta_mean = np.empty((rows.n_rows, n_active))
     beta_square = np.empty((rows.n_rows, n_active))
     predict = _predictor(model, rows)
-    for i, k in enumerate(model.active + 1):
+    for i in range(n_active):
         beta, log_weight = rule.of(i)
-        slots, listed, absent, log_total = predict(k, beta)
+        slots, listed, absent, log_total = predict(i)
         weight, log_mass[:, i] = _normalized(log_weight + log_total)
         parts.append(_moments(slots, listed, absent, weight))
         beta_mean[:, i], beta_square[:, i] = weight @ beta, weight @ (beta * beta)
@@ -117,21 +123,33 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
 
 
 def _predictor(model: Model, rows: OpenLabels) -> Callable:
-    """A function of K, in rising order, and beta: slots, conditionals, log of the total mass."""
-    if rows.joint and model.structure == "asymmetric" and isinstance(rows.visit, NewPoints):
-        slots = make_slots(rows.n_rows, rows.n_classes, *np.empty((2, 0), dtype=np.int64))
-        if slots.keys is None:
-            entering = Entering(rows.visit, rows.labels, rows.n_classes)
+    """A function of i: slots, conditionals, log of the total mass at the i-th K, in this order."""
+    rule = _rule(model, rows)
+    visit = rows.visit
+    asymmetric = model.structure == "asymmetric" and rows.n_classes <= TABLE_CLASSES
+    if asymmetric and isinstance(visit, NewPoints):
+        arrivals = visit.arrivals
+        slots = every_class(rows.n_rows, rows.n_classes)
+        own = OwnTerms(arrivals, rows.labels, rows.n_classes)
+        tables, arrivals = model.entered(arrivals) if rows.joint else (None, arrivals)
 
-            def by_entering(k: int, beta: np.ndarray) -> tuple:
-                listed, log_total = entering.at(k, beta)
-                absent = np.zeros_like(log_total)
-                return slots, listed.reshape(-1, len(beta)), absent, log_total
+        def by_entering(i: int) -> tuple:
+            k, beta = model.active[i] + 1, rule.of(i)[0]
+            log_class = own.at(k, beta)
+            if tables is not None:
+                add_changes(log_class, arrivals, tables[i], k)
+            high = log_class.max(axis=1)
+            log_class -= high[:, None, :]
+            share = np.exp(log_class, out=log_class)
+            total = share.sum(axis=1)
+            share /= total[:, None, :]
+            absent = np.zeros_like(total)
+            return slots, share.reshape(-1, len(beta)), absent, np.log(total) + high
 
-            return by_entering
+        return by_entering
 
-    def in_general(k: int, beta: np.ndarray) -> tuple:
-        predictive, leaves = rows.at(k).predictive(beta)
+    def in_general(i: int) -> tuple:
+        predictive, leaves = rows.at(model.active[i] + 1).predictive(rule.of(i)[0])
         listed, absent, log_total = predictive.conditional()
         if leaves is not None:
             log_total = log_total + leaves.value

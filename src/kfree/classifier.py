@@ -23,7 +23,7 @@ from kfree.neighbors.metric import make_space
 from kfree.neighbors.search import make_search, run
 from kfree.posterior import Posterior
 from kfree.progress import progress
-from kfree.training import train
+from kfree.training import TABLE_CLASSES, train
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
 # hold while it is averaged (32 MiB each array).
@@ -385,6 +385,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             per_row = k * k * n_classes + 4 * self.n_chains * (self.n_draws + self.n_burn_in)
             per_row //= 32
         elif exact and joint and X is not None and model.structure == "asymmetric":
+            n_classes = min(model.n_classes, TABLE_CLASSES)
             per_row = n_nodes * n_classes + k + 2 * n_classes * len(model.active)
         else:
             # Algorithm 1 keeps the neighborhoods of all K while it looks for modes.

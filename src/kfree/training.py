@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,10 +20,12 @@ from kfree.inference.quadrature import (
     training_posterior,
     trimmed,
 )
+from kfree.likelihood.entering import Entered, entered_tables
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.patterns import Histogram, histogram
+from kfree.neighbors.flat import distinct
 from kfree.neighbors.graph import NeighborGraph
-from kfree.neighbors.search import Search
+from kfree.neighbors.search import Arrivals, Search
 from kfree.neighbors.structures import (
     HeldOut,
     Neighborhoods,
@@ -37,13 +39,19 @@ from kfree.neighbors.structures import (
 FIRST_K_MAX = 32
 LAST_K_MAX = 512
 TAIL = 1e-6
-# How many rows the first guess at k_max looks at.
+# How many rows the first guess at k_max looks at, and how far below the best a K may then be. The
+# few rows speak for themselves only: to multiply what they say would multiply their noise.
 PILOT_ROWS = 500
+PILOT_NEGLIGIBLE = 5.0
 # With fewer points one label matters so much that no node is spared; with somewhat more, none that
 # can matter. Rows that are held out change more than new points do.
 VERY_FEW_POINTS = 40
 FEW_POINTS = 100
 FEW_POINTS_HELD_OUT = 200
+# With more classes than this, only those that occur near a point are looked at. Tables of at most
+# so many numbers (256 MiB) are kept between predictions.
+TABLE_CLASSES = 64
+TABLE_NUMBERS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,28 @@ class Model:
             return trimmed(self.posterior)
         log_worst = self.histogram.log_worst
         return reduced(self.posterior, log_worst, self.n_classes, _reach_new)
+
+    def entered(self, arrivals: Arrivals) -> tuple[list[Entered], Arrivals]:
+        """What entering neighborhoods changes at each K that matters, by point or table row.
+
+        The tables of all points are kept where they are small; else they are made for the points
+        that are entered, and the arrivals that come back name those by their place in the tables.
+        """
+        n_numbers = len(self.labels) * self.n_classes * (self.rule.log_weight > -np.inf).sum()
+        if n_numbers <= TABLE_NUMBERS:
+            return self._all_entered, arrivals
+        point, place = distinct(arrivals.reverse_point, len(self.labels))
+        return self._entered(point), replace(arrivals, reverse_point=place)
+
+    @cached_property
+    def _all_entered(self) -> list[Entered]:
+        return self._entered(np.arange(len(self.labels)))
+
+    def _entered(self, points: np.ndarray) -> list[Entered]:
+        nearest = self.graph.indices[points, : self.k_needed]
+        betas = [self.rule.of(i)[0] for i in range(len(self.active))]
+        own, ks = self.labels[points], self.active + 1
+        return entered_tables(nearest, own, self.labels, self.n_classes, ks, betas)
 
     @property
     def k_needed(self) -> int:
@@ -151,7 +181,7 @@ def train(
 ) -> Model:
     """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
     limit = min(search.most_neighbors, LAST_K_MAX)
-    k = _likely_k_max(search, labels, n_classes, limit, prior) if k_max is None else k_max
+    k = _likely_k_max(search, labels, n_classes, limit, prior, n_jobs) if k_max is None else k_max
     modes = None
     while True:
         graph = search.graph(k, n_jobs)
@@ -178,25 +208,28 @@ def train(
 
 
 def _likely_k_max(
-    search: Search, labels: np.ndarray, n_classes: int, limit: int, prior: GammaPrior
+    search: Search,
+    labels: np.ndarray,
+    n_classes: int,
+    limit: int,
+    prior: GammaPrior,
+    n_jobs: int | None,
 ) -> int:
     """A first guess at the table's size, from a few rows that stand for all."""
-    k = min(FIRST_K_MAX, limit)
     n_rows = len(labels)
     if n_rows < 4 * PILOT_ROWS:
-        return k
+        return min(FIRST_K_MAX, limit)
+    k = min(4 * FIRST_K_MAX, limit)
     rows = np.linspace(0, n_rows - 1, PILOT_ROWS).astype(np.int64)
     while True:
-        indices, _ = search.nearest_of(rows, k)
-        table = nearest_table(indices)
-        counted = histogram(table, labels, n_classes, k, rows)
-
-        def scaled(beta: np.ndarray, derivatives: bool, ks: slice, counted=counted) -> tuple:
-            log = counted.log_pseudo_likelihood(beta, derivatives, ks)
-            parts = (log.value, log.slope, log.curvature) if derivatives else (log.value,)
-            return tuple(part * (n_rows / len(rows)) for part in parts)
-
-        if k == limit or _has_ended(find_modes(scaled, k, prior)):
+        indices = search.nearest_of(rows, k, n_jobs)
+        counted = histogram(nearest_table(indices), labels, n_classes, k, rows)
+        log_evidence = find_modes(_log_likelihood(counted), k, prior).log_evidence
+        last = int(np.flatnonzero(log_evidence > log_evidence.max() - PILOT_NEGLIGIBLE)[-1]) + 1
+        wanted = max(last * 4 // 3 + 2, min(FIRST_K_MAX, limit))
+        if wanted <= k:
+            return wanted
+        if k == limit:
             return k
         k = min(2 * k, limit)
 

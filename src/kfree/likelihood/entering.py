@@ -1,105 +1,136 @@
-"""The predictive of new points under the asymmetric structure, for rising K.
+"""The predictive of new points under the asymmetric structure.
 
 This is `open_labels` for the case that matters most, a new point that enters lists of nearest
 neighbors and pushes out the last of each. What the point n becomes when the new point is of class c
-is then the same for all new points, and follows from its first K - 1 neighbors: one value
-G[n, c, beta] for each touched n, and
+is then the same for all new points, and follows from its first K - 1 neighbors:
 
     log p(z, z' = c | beta, K) = log p(z | beta, K) + own(c) + sum over n entered of G[n, c, beta],
 
-a sparse product. Counts go from K to the next K by adding the neighbors in between.
+a sparse product. G has far fewer distinct rows than there are points, for it depends only on the
+class counts around a point, and it serves all new points.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
-from kfree.neighbors.flat import distinct
-from kfree.neighbors.structures import NewPoints
+from kfree.neighbors.flat import distinct_hashes
+from kfree.neighbors.search import Arrivals
 
 
-class Entering:
-    """New points that enter lists of neighbors, at K = 1, 2, ... in rising order."""
+@dataclass(frozen=True)
+class Entered:
+    """What entering the neighborhood of any of some points changes, at one K and its betas."""
 
-    def __init__(self, visit: NewPoints, labels: np.ndarray, n_classes: int) -> None:
-        near = visit.arrivals
-        self.n_classes = n_classes
-        self.n_rows, k_max = near.forward.shape
-        point, column = distinct(near.reverse_point, len(labels))
-        # Classes come first in all tables: sums over them then run over long arrays.
-        self._forward = labels[near.forward.T]  # (k_max, n_rows) classes of neighbors
-        self._own = np.zeros((n_classes, self.n_rows), dtype=np.int64)
-        self._near = labels[visit.graph.indices[point, :k_max].T]  # (k_max, n_points)
-        self._label = labels[point]
-        self._before = np.zeros((n_classes, len(point)), dtype=np.int64)
-        self._after = np.zeros((n_classes, len(point)), dtype=np.int64)
-        self._rank = near.reverse_rank
-        n_entered = np.bincount(near.reverse_row, minlength=self.n_rows)
-        self._column = column.astype(np.int32)
-        self._indptr = np.concatenate([[0], np.cumsum(n_entered)]).astype(np.int32)
+    state: np.ndarray  # (n_points,) the row of `change` that belongs to a point
+    change: np.ndarray  # (n_states, n_classes, n_beta) new log term less old
+
+
+def entered_tables(
+    nearest: np.ndarray,
+    own: np.ndarray,
+    labels: np.ndarray,
+    n_classes: int,
+    ks: np.ndarray,
+    betas: list[np.ndarray],
+) -> list[Entered]:
+    """The tables of some points for rising K.
+
+    Parameters
+    ----------
+    nearest : (n_points, k_max) neighbors of the points, nearest first
+    own : (n_points,) labels of the points
+    labels : (n,) labels of all training points, integers from 0
+    ks : (n_k,) values of K
+    betas : the betas of each K
+    """
+    small = labels.astype(np.min_scalar_type(n_classes))
+    near = small[nearest[:, : ks[-1]].T]  # (k, n_points)
+    # Class counts are hashed as the sum of a random word for each neighbor.
+    words = np.random.default_rng(20131).integers(0, 1 << 64, (3, n_classes), dtype=np.uint64)
+    hashed, counted = words[1][own], 0
+    tables = []
+    for k, beta in zip(ks, betas, strict=True):
+        for j in range(counted, k - 1):
+            hashed += words[0][near[j]]
+        counted = k - 1
+        shown_by, state, _ = distinct_hashes(hashed + words[2][near[k - 1]])
+        after = class_counts(near[: k - 1, shown_by], n_classes)
+        before = after.copy()
+        before[near[k - 1, shown_by], np.arange(len(shown_by))] += 1
+        tables.append(Entered(state, _changes(before, after, own[shown_by], beta / k)))
+    return tables
+
+
+class OwnTerms:
+    """The new points' own terms, for rising K."""
+
+    def __init__(self, arrivals: Arrivals, labels: np.ndarray, n_classes: int) -> None:
+        small = labels.astype(np.min_scalar_type(n_classes))
+        self._near = small[arrivals.forward.T]  # (k_max, n_rows)
+        self._count = np.zeros((n_classes, len(arrivals.forward)), dtype=np.int64)
         self._counted = 0
 
-    def at(self, k: int, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Class probabilities given K = k and beta, and the log of the sum over the classes.
-
-        Parameters
-        ----------
-        k : larger than in the call before
-        beta : (n_beta,)
-
-        Returns
-        -------
-        (n_rows, n_classes, n_beta) and (n_rows, n_beta)
-        """
-        self._count_up_to(k)
-        b = beta / k
-        fading = np.exp(-b * np.arange(k + 1)[:, None])  # exp(-b t) for t = 0..k
-        top, total, _ = _softmax(self._own, fading)
-        log_class = (self._own - top)[:, :, None] * b - np.log(total)  # (C, n_rows, n_beta)
-        log_class = np.ascontiguousarray(log_class.transpose(1, 0, 2))
-        if len(self._label):
-            change = self._changes(b, fading)  # (n_points, n_classes, n_beta)
-            entered = sparse.csr_array(
-                ((self._rank < k).astype(float), self._column, self._indptr),
-                shape=(self.n_rows, len(self._label)),
-            )
-            flat = entered @ change.reshape(len(change), -1)
-            log_class += flat.reshape(log_class.shape)
-        high = log_class.max(axis=1)
-        share = np.exp(log_class - high[:, None, :])
-        total = share.sum(axis=1)
-        return share / total[:, None, :], np.log(total) + high
-
-    def _count_up_to(self, k: int) -> None:
-        """Own counts and counts before at K = k, counts after at K = k - 1."""
-        rows, points = np.arange(self.n_rows), np.arange(len(self._label))
-        for j in range(self._counted, k):
-            self._own[self._forward[j], rows] += 1
-            self._before[self._near[j], points] += 1
-        for j in range(max(self._counted - 1, 0), k - 1):
-            self._after[self._near[j], points] += 1
+    def at(self, k: int, beta: np.ndarray) -> np.ndarray:
+        """The log terms (n_rows, n_classes, n_beta) at K = k, larger than in the call before."""
+        self._count += class_counts(self._near[self._counted : k], len(self._count))
         self._counted = k
+        b = beta / k
+        top, total, _ = _softmax(self._count, _fading(b, k))
+        log_class = (self._count - top)[:, :, None] * b - np.log(total)
+        return np.ascontiguousarray(log_class.transpose(1, 0, 2))
 
-    def _changes(self, b: np.ndarray, fading: np.ndarray) -> np.ndarray:
-        """New log term less old, by the class of the new point: (n_points, n_classes, n_beta)."""
-        points = np.arange(len(self._label))
-        top, total, _ = _softmax(self._before, fading)
-        old = (self._before[self._label, points] - top)[:, None] * b - np.log(total)
-        count = self._after
-        top, total, share = _softmax(count, fading)
-        fixed = (count[self._label, points] - top)[:, None] * b - old
-        out = np.empty((len(points), self.n_classes, len(b)))
-        for c in range(self.n_classes):
-            below = top - count[c]
-            # A class below the top gains one and stays at or below it. The top class rises above
-            # it: all else is then measured from there.
-            log_total = np.log(total + (fading[np.maximum(below - 1, 0)] - share[c]))
-            rises = np.flatnonzero(below == 0)
-            log_total[rises] = b + np.log((total[rises] - 1.0) * fading[1] + 1.0)
-            out[:, c] = fixed - log_total
-        out[points, self._label] += b
-        return out
+
+def add_changes(log_class: np.ndarray, arrivals: Arrivals, table: Entered, k: int) -> None:
+    """Add to log terms (n_rows, n_classes, n_beta) what the new points change around them."""
+    entered = arrivals.reverse_rank < k
+    number = np.bincount(arrivals.reverse_row[entered], minlength=len(log_class))
+    indptr = np.concatenate([[0], np.cumsum(number)])
+    state = table.state[arrivals.reverse_point[entered]]
+    shape = len(log_class), len(table.change)
+    # The format is right as it is made, and checking it would take longer than small products do.
+    gather = sparse.csr_array(shape)
+    gather.data, gather.indices = np.ones(len(state)), state
+    gather.indptr = indptr.astype(state.dtype)
+    log_class += (gather @ table.change.reshape(len(table.change), -1)).reshape(log_class.shape)
+
+
+def class_counts(near: np.ndarray, n_classes: int) -> np.ndarray:
+    """How often each class is among labels (k, n): (n_classes, n)."""
+    if n_classes <= 8:
+        return np.stack([(near == c).sum(axis=0) for c in range(n_classes)])
+    n = near.shape[1]
+    flat = near.astype(np.int64) * n + np.arange(n)
+    return np.bincount(flat.ravel(), minlength=n_classes * n).reshape(n_classes, n)
+
+
+def _changes(before: np.ndarray, after: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """New log term less old, by the class of the new point: (n_points, n_classes, n_beta)."""
+    points = np.arange(len(own))
+    fading = _fading(b, int(before.sum(axis=0).max()))
+    top, total, _ = _softmax(before, fading)
+    old = (before[own, points] - top)[:, None] * b - np.log(total)
+    top, total, share = _softmax(after, fading)
+    fixed = (after[own, points] - top)[:, None] * b - old
+    out = np.empty((len(points), len(after), len(b)))
+    for c in range(len(after)):
+        below = top - after[c]
+        # A class below the top gains one and stays at or below it. The top class rises above it:
+        # all else is then measured from there.
+        log_total = np.log(total + (fading[np.maximum(below - 1, 0)] - share[c]))
+        rises = np.flatnonzero(below == 0)
+        log_total[rises] = b + np.log((total[rises] - 1.0) * fading[1] + 1.0)
+        out[:, c] = fixed - log_total
+    out[points, own] += b
+    return out
+
+
+def _fading(b: np.ndarray, k: int) -> np.ndarray:
+    """exp(-b t) for t = 0..k."""
+    return np.exp(-b * np.arange(k + 1)[:, None])
 
 
 def _softmax(count: np.ndarray, fading: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

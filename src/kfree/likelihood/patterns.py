@@ -216,7 +216,7 @@ def _count(
     own_count = _running_sum(label == own[owner], indptr, end)
     key += words[1][own_count]
     key += words[2][: k_max + 1][1:]
-    shown_by, n_points = distinct_hashes(key.ravel())
+    shown_by, _, n_points = distinct_hashes(key.ravel())
     point, k = np.divmod(shown_by, k_max)
     k += 1
 

@@ -43,9 +43,14 @@ def make_slots(
 ) -> ClassSlots:
     """Slots for all (point, class) given; for every class of every point if these are few."""
     if n_classes <= DENSE_CLASSES:
-        indptr = np.arange(0, n_points * n_classes + 1, n_classes)
-        return ClassSlots(indptr, np.tile(np.arange(n_classes), n_points), n_classes, None)
+        return every_class(n_points, n_classes)
     keys = np.unique(points * np.int64(n_classes) + classes)
     owner, label = np.divmod(keys, n_classes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_points))])
     return ClassSlots(indptr, label, n_classes, keys)
+
+
+def every_class(n_points: int, n_classes: int) -> ClassSlots:
+    """Slots for every class of every point."""
+    indptr = np.arange(0, n_points * n_classes + 1, n_classes)
+    return ClassSlots(indptr, np.tile(np.arange(n_classes), n_points), n_classes, None)

@@ -30,8 +30,8 @@ def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     return found, position[values]
 
 
-def distinct_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each distinct 64-bit hash the index of one that has it, and how many have it.
+def distinct_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct 64-bit hashes: an index that shows each, which of them each key is, their numbers.
 
     The top bits of a key name a bucket, the last key written there stands for its equals, and
     what else fell into the bucket goes on with other bits. Nothing is sorted.
@@ -50,4 +50,6 @@ def distinct_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         word = word[~same] * np.uint64(0x9E3779B97F4A7C15)
     number = np.bincount(stands_for, minlength=len(keys))
     found = np.flatnonzero(number)
-    return found, number[found]
+    position = np.empty(len(keys), dtype=np.int32)
+    position[found] = np.arange(len(found))
+    return found, position[stands_for], number[found]

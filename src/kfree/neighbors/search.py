@@ -13,26 +13,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.spatial import cKDTree
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController
 
 from kfree.neighbors.balls import Balls
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
+from kfree.neighbors.products import Products, Reach
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "faiss")
 # Relative margin that covers the rounding of any order of summation.
 MARGIN = 1e-9
 # How many candidates beyond k a block's search takes along.
 SPARE = 4
-# How many distances one block of a brute-force search may hold (32 MiB each array).
-BLOCK_DISTANCES = 1 << 22
+# How many distances one block of a brute-force search may hold (8 MiB in single precision), and how
+# many rows at most.
+BLOCK_DISTANCES = 1 << 21
+LARGEST_BLOCK = 1024
 # How many rows go through a tree at a time.
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 1024
 # How many coordinates are gathered at a time to compare pairs of rows.
 PAIR_COORDINATES = 1 << 16
 
@@ -95,9 +101,13 @@ class Search(ABC):
         run(fill, self._row_blocks(), n_jobs)
         return NeighborGraph(indices, distances)
 
-    def nearest_of(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Indices and distances of the `k` nearest others of some training points."""
-        return self._nearest(self.points[rows], k, rows)
+    def nearest_of(self, rows: np.ndarray, k: int, n_jobs: int | None) -> np.ndarray:
+        """Indices of the `k` nearest others of some training points: (n_rows, k)."""
+
+        def find(block: np.ndarray) -> np.ndarray:
+            return self._nearest(self.points[rows[block]], k, rows[block])[0]
+
+        return np.concatenate(run(find, self._query_blocks(len(rows)), n_jobs))
 
     def arrivals(
         self, queries: np.ndarray, k: int, table: np.ndarray | None, n_jobs: int | None = None
@@ -108,18 +118,15 @@ class Search(ABC):
         """
         blocks = list(self._query_blocks(len(queries)))
         radii = None if table is None else table[:, k - 1]
-        found = run(lambda rows: self._arrive(queries[rows], k, radii), blocks, n_jobs)
-        row = np.concatenate([b[0] + r for b, (_, _, r, _, _) in zip(blocks, found, strict=True)])
-        point = np.concatenate([f[3] for f in found])
-        distance = np.concatenate([f[4] for f in found])
-        return Arrivals(
-            np.concatenate([f[0] for f in found]),
-            np.concatenate([f[1] for f in found]),
-            row,
-            point,
-            _ranks(table[:, :k], point, distance) if table is not None else point,
-            distance,
-        )
+
+        def arrive(rows: np.ndarray) -> Arrivals:
+            nearest, distances, row, point, distance = self._arrive(queries[rows], k, radii)
+            rank = point if table is None else _ranks(table[:, :k], point, distance)
+            return Arrivals(nearest, distances, rows[0] + row, point, rank, distance)
+
+        found = run(arrive, blocks, n_jobs)
+        names = [field.name for field in fields(Arrivals)]
+        return Arrivals(*(np.concatenate([getattr(f, name) for f in found]) for name in names))
 
     @abstractmethod
     def _nearest(
@@ -255,9 +262,11 @@ class BruteSearch(Search):
             self.center = points.mean(axis=0)
             self.centered = points - self.center
             self.squares = np.einsum("ij,ij->i", self.centered, self.centered)
+            self.products = Products(points)
+            self._latest: tuple[int, Reach] | None = None
 
     def _block_rows(self) -> int:
-        return max(1, BLOCK_DISTANCES // max(1, len(self.points)))
+        return min(LARGEST_BLOCK, max(1, BLOCK_DISTANCES // max(1, len(self.points))))
 
     def _row_blocks(self) -> Iterator[np.ndarray]:
         yield from self._query_blocks(len(self.points))
@@ -292,8 +301,43 @@ class BruteSearch(Search):
     def _nearest(
         self, queries: np.ndarray, k: int, exclude: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
+        quick = self._quickly(queries, k, exclude, None)
+        if quick is not None:
+            return quick[:2]
         block, error = self._propose(queries)
         return self._nearest_in(queries, block, error, k, exclude)
+
+    def _quickly(
+        self,
+        queries: np.ndarray,
+        k: int,
+        exclude: np.ndarray | None,
+        radii: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """As `_arrive`, by way of single precision, where that is sharp enough."""
+        if not self.product:
+            return None
+        found = self.products.squares(queries)
+        if found is None:
+            return None
+        if exclude is not None:
+            found[0][np.arange(len(queries)), exclude] = np.inf
+        nearest = self.products.nearest(*found, k)
+        if nearest is None:
+            return None
+        row, point = nearest
+        distance = measure_pairs(self.space, queries, self.points, row, point)
+        indices, distances = _first(row, point, distance, k)
+        if radii is None:
+            return indices, distances, *_nothing()
+        if self._latest is None or self._latest[0] != k:
+            self._latest = k, self.products.reach(radii)
+        pairs = self.products.within(*found, self._latest[1])
+        if pairs is None:
+            return None
+        row, point = pairs
+        distance = measure_pairs(self.space, queries, self.points, row, point)
+        return indices, distances, *_closer(row, point, distance, radii)
 
     def _nearest_in(
         self,
@@ -329,6 +373,9 @@ class BruteSearch(Search):
     def _arrive(
         self, queries: np.ndarray, k: int, radii: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        quick = self._quickly(queries, k, None, radii)
+        if quick is not None:
+            return quick
         block, error = self._propose(queries)
         indices, distances = self._nearest_in(queries, block, error, k, None)
         if radii is None:
@@ -345,9 +392,9 @@ def make_search(space: Space, points: Any, algorithm: str) -> Search:
 
     if isinstance(points, NeighborLists):
         return GivenGraph(space, points)
-    tree = isinstance(space, Minkowski) and space.p >= 1.0
     if algorithm == "auto":
-        algorithm = "kd_tree" if tree and points.shape[1] <= 15 and len(points) > 500 else "brute"
+        tree = isinstance(space, Minkowski) and _tree_pays(*points.shape, space.p)
+        algorithm = "kd_tree" if tree else "brute"
     if algorithm == "kd_tree":
         assert isinstance(space, Minkowski)
         return TreeSearch(space, points)
@@ -359,12 +406,33 @@ def make_search(space: Space, points: Any, algorithm: str) -> Search:
     return BruteSearch(space, points)
 
 
+def _tree_pays(n_points: int, n_features: int, p: float) -> bool:
+    """Whether a tree beats all pairs, by measurement (docs/performance.md).
+
+    Each further dimension has a tree look at more of the points, so it takes more of them until it
+    pays. Without a matrix product, pairs cost more, and trees pay sooner.
+    """
+    if p != 2.0:
+        return p >= 1.0 and n_points > 500 and n_features <= 15
+    return n_points > 500 * 30 ** max(0.0, (n_features - 3) / 3) and n_features <= 15
+
+
 def run(work: Callable, blocks: Any, n_jobs: int | None) -> list:
     """`work` for each block, in threads where `n_jobs` (or joblib's context) asks for them."""
     blocks = list(blocks)
     if len(blocks) == 1:
         return [work(blocks[0])]
-    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work)(block) for block in blocks)
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+    if effective_n_jobs(n_jobs) == 1:
+        return parallel(delayed(work)(block) for block in blocks)
+    # Products inside the threads would start threads of their own, and all would wait for all.
+    with _libraries().limit(limits=1, user_api="blas"):
+        return parallel(delayed(work)(block) for block in blocks)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def measure_pairs(
@@ -396,10 +464,16 @@ def _first(
     row: np.ndarray, point: np.ndarray, distance: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of flat candidates, at least k in every row, the k nearest of each row."""
-    order = np.lexsort((point, distance, row))
-    starts = np.flatnonzero(np.diff(row[order], prepend=-1))
-    chosen = order[starts[:, None] + np.arange(k)]
-    return point[chosen], distance[chosen]
+    number = np.bincount(row)
+    starts = np.cumsum(number) - number
+    place = np.arange(len(row)) - starts[row]
+    # Rows of equal length sort faster than one flat list; not a number comes last.
+    wide = np.full((len(number), int(number.max())), np.nan)
+    wide[row, place] = distance
+    index = np.zeros(wide.shape, dtype=point.dtype)
+    index[row, place] = point
+    index, wide = _in_order(index, wide)
+    return index[:, :k], wide[:, :k]
 
 
 def _closer(
@@ -410,7 +484,9 @@ def _closer(
     Strictly: the new point comes after every training point at its distance.
     """
     inside = np.flatnonzero(distance < radii[point])
-    inside = inside[np.lexsort((point[inside], row[inside]))]
+    key = row[inside] * np.int64(len(radii)) + point[inside]
+    if (key[1:] < key[:-1]).any():
+        inside = inside[np.argsort(key)]
     return row[inside], point[inside], distance[inside]
 
 
