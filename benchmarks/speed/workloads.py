@@ -285,7 +285,9 @@ def search(n_rows: int, n_features: int, n_latent: int, setting: Setting) -> Res
     rows = np.linspace(0, n_rows - 1, min(n_rows, SEARCH_ROWS)).astype(np.int64)
     space = make_space("euclidean", 2, None, X)
     calls = {
-        name: partial(make_search(space, space.points(X), name).nearest_of, rows, SEARCH_NEIGHBORS)
+        name: partial(
+            make_search(space, space.points(X), name).nearest_of, rows, SEARCH_NEIGHBORS, 1
+        )
         for name in available_searches()
     }
     seconds = in_turn(calls, setting)

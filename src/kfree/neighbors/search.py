@@ -393,7 +393,8 @@ def make_search(space: Space, points: Any, algorithm: str) -> Search:
     if isinstance(points, NeighborLists):
         return GivenGraph(space, points)
     if algorithm == "auto":
-        tree = isinstance(space, Minkowski) and _tree_pays(*points.shape, space.p)
+        n_points, n_features = points.shape
+        tree = isinstance(space, Minkowski) and _tree_pays(n_points, n_features, space.p)
         algorithm = "kd_tree" if tree else "brute"
     if algorithm == "kd_tree":
         assert isinstance(space, Minkowski)
