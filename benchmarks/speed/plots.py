@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 from .timing import Result
@@ -39,7 +40,7 @@ def fit_and_predict(lines: list[Result], x: str, label: str) -> bytes:
             at, [c.ours for c in chosen], "o" + dash, color=KFREE_COLOR, label=f"kfree {part}"
         )
         axes.plot(at, [c.peer for c in chosen], "o" + dash, color=PEER_COLOR, label=peer)
-    return finished(figure, axes)
+    return finished(figure, axes, at)
 
 
 def by_new_rows(lines: list[Result]) -> bytes:
@@ -47,7 +48,7 @@ def by_new_rows(lines: list[Result]) -> bytes:
     at = [line.facts["new"] for line in lines]
     axes.plot(at, [c.ours for c in lines], "o-", color=KFREE_COLOR, label="kfree predict_proba")
     axes.plot(at, [c.peer for c in lines], "o-", color=PEER_COLOR, label="scikit-learn, one k")
-    return finished(figure, axes)
+    return finished(figure, axes, at)
 
 
 def by_classes(lines: list[Result]) -> bytes:
@@ -57,7 +58,7 @@ def by_classes(lines: list[Result]) -> bytes:
     at, seconds = zip(*sorted(points), strict=True)
     axes.plot(at, seconds, "o-", color=KFREE_COLOR, label="kfree fit + predict_proba")
     axes.set_ylim(min(seconds) / 3, max(seconds) * 3)
-    return finished(figure, axes)
+    return finished(figure, axes, at)
 
 
 def axes_of(label: str) -> tuple[Any, Any]:
@@ -71,7 +72,9 @@ def axes_of(label: str) -> tuple[Any, Any]:
     return figure, axes
 
 
-def finished(figure: Any, axes: Any) -> bytes:
+def finished(figure: Any, axes: Any, at: Sequence) -> bytes:
+    axes.set_xticks(at, labels=[f"{x:,}" for x in at])
+    axes.minorticks_off()
     axes.legend(frameon=False, fontsize=8)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=110)

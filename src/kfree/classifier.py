@@ -162,7 +162,9 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            At least two rows.
+            At least two rows. With metric="precomputed" the distances between the rows, of shape
+            (n_samples, n_samples), dense or a sparse graph; new rows are then given by their
+            distances from the training rows in the same way.
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
 
