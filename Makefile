@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality audit docs paper clean help
+.PHONY: demo test lint quality audit bench approximate docs paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -34,6 +34,12 @@ docs: $(VENV)/.has-docs ## the documentation with its gallery, in build/docs
 	$(RUN) -m sphinx -W --keep-going -b html docs build/docs
 	@echo "Open build/docs/index.html"
 
+bench: $(VENV)/.has-bench ## times beside scikit-learn's: writes docs/performance.md; options in ARGS="--quick"
+	@$(RUN) -m benchmarks.speed $(ARGS)
+
+approximate: $(VENV)/.has-approximate ## what approximate neighbors change: writes docs/approximate.md
+	@$(RUN) -m benchmarks.approximate $(ARGS)
+
 paper: $(VENV)/.has-paper ## the paper's tables and figures, in build/paper; options in ARGS="--quick"
 	@$(RUN) -m kfree paper --output build/paper $(ARGS)
 
@@ -42,7 +48,7 @@ clean: ## remove .venv, caches and everything the commands above made
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The stamps are written last, so an interrupted installation is done again.
 $(VENV)/.made:
@@ -57,6 +63,16 @@ $(VENV)/.made:
 $(VENV)/.has-demo: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the demo needs (once) ..."
 	@$(PIP) -e ".[plot]"
+	@touch $@
+
+$(VENV)/.has-bench: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what the benchmarks need (once) ..."
+	@$(PIP) -e ".[plot,faiss]"
+	@touch $@ $(VENV)/.has-demo
+
+$(VENV)/.has-approximate: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with approximate searches (once) ..."
+	@$(PIP) -e ".[faiss]" pynndescent
 	@touch $@
 
 $(VENV)/.has-paper: pyproject.toml | $(VENV)/.made
@@ -77,4 +93,4 @@ $(VENV)/.has-docs: pyproject.toml | $(VENV)/.made
 $(VENV)/.has-dev: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the tests need (once) ..."
 	@$(PIP) -e ".[dev]"
-	@touch $@ $(VENV)/.has-demo $(VENV)/.has-paper $(VENV)/.has-audit
+	@touch $@ $(VENV)/.has-demo $(VENV)/.has-bench $(VENV)/.has-paper $(VENV)/.has-audit

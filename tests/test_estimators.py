@@ -28,6 +28,8 @@ VARIANTS = [
     KFreeClassifier(inference="laplace", average=False, algorithm="kd_tree", k_max=3),
     KFreeClassifier(metric="manhattan", update="conditional", n_jobs=2, k_max=5),
     KFreeClassifier(metric="nan_euclidean", k_max=3),
+    KFreeClassifier(metric="precomputed", k_max=3),
+    StructuredKNNClassifier(2, metric="precomputed"),
     PKNNClassifier(2, structure="boltzmann2", beta=3.0, algorithm="kd_tree"),
     StructuredKNNClassifier(1, structure="boltzmann", metric="chebyshev"),
 ]

@@ -66,6 +66,7 @@ MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
 OPTIONAL = {
+    "faiss",
     "matplotlib",
     "mpl_toolkits",
     "pandas",

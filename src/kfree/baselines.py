@@ -30,7 +30,7 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
     def _find(self, X: Any, y: Any) -> tuple:
         validation.check_fixed(self)
         rows, labels, classes = validation.check_training(self, X, y)
-        validation.check_n_neighbors("n_neighbors", self.n_neighbors, len(rows))
+        validation.check_n_neighbors("n_neighbors", self.n_neighbors, rows)
         space = make_space(self.metric, self.p, self.metric_params, rows)
         search = make_search(space, space.points(rows), self.algorithm)
         return space, search, search.graph(self.n_neighbors, self.n_jobs), labels, classes
@@ -41,7 +41,8 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
         self.n_neighbors_ = self._graph.k_max
 
     def _arrivals(self, X: Any, reverse: bool):
-        queries = self._space.points(validation.check_new(self, X))
+        given = validation.check_new(self, X, self._search.points, self.n_neighbors_)
+        queries = self._space.points(given)
         table = self._graph.distances if reverse else None
         return self._search.arrivals(queries, self.n_neighbors_, table, self.n_jobs)
 
@@ -64,6 +65,8 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.sparse = self.metric == "precomputed"
+        tags.input_tags.positive_only = self.metric == "precomputed"
         tags.input_tags.allow_nan = self.metric == "nan_euclidean"
         return tags
 

@@ -69,14 +69,15 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     prior_shape, prior_scale : float, default=2.0 and 10.0
         The Gamma prior of beta; its mean is shape times scale.
     metric : str or callable, default="minkowski"
-        Any metric of scikit-learn's neighbors, "precomputed" for matrices of distances, or a
-        function of two rows.
+        Any metric of scikit-learn's neighbors, "precomputed" for matrices of distances or sparse
+        graphs of neighbors (see docs/approximate.md), or a function of two rows.
     p : float, default=2
         The power of the Minkowski metric.
     metric_params : dict, default=None
         Further arguments of the metric.
-    algorithm : {"auto", "kd_tree", "brute"}, default="auto"
-        How neighbors are searched. It changes the time taken, never the result.
+    algorithm : {"auto", "kd_tree", "brute", "faiss"}, default="auto"
+        How neighbors are searched. It changes the time taken, never the result. "faiss" needs the
+        package faiss-cpu and a Euclidean metric, and is never chosen by itself.
     n_jobs : int, default=None
         Threads; None is one unless a joblib context says otherwise. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -162,7 +163,9 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            At least two rows.
+            At least two rows. With metric="precomputed" the distances between the rows, of shape
+            (n_samples, n_samples), dense or a sparse graph; new rows are then given by their
+            distances from the training rows in the same way.
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
 
@@ -174,7 +177,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         rows, labels, classes = validation.check_training(self, X, y)
         k_max = None if self.k_max == "auto" else int(self.k_max)
         if k_max is not None:
-            validation.check_n_neighbors("k_max", k_max, len(rows))
+            validation.check_n_neighbors("k_max", k_max, rows)
         space = make_space(self.metric, self.p, self.metric_params, rows)
         search = make_search(space, space.points(rows), self.algorithm)
         prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
@@ -397,7 +400,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             for start in range(0, len(rows), step):
                 blocks.append(model.held_out(rows[start : start + step], joint))
             return blocks
-        queries = self._space.points(validation.check_new(self, X))
+        given = validation.check_new(self, X, model.search.points, self.k_max_)
+        queries = self._space.points(given)
         for first in range(0, len(queries), SEARCH_ROWS):
             part = queries[first : first + SEARCH_ROWS]
             found = model.new_points(part, joint, k, self.n_jobs)
@@ -423,6 +427,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.sparse = self.metric == "precomputed"
+        tags.input_tags.positive_only = self.metric == "precomputed"
         tags.input_tags.allow_nan = self.metric == "nan_euclidean"
         return tags
 

@@ -208,7 +208,7 @@ def train(
     n_jobs: int | None,
 ) -> Model:
     """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
-    limit = min(len(labels) - 1, LAST_K_MAX)
+    limit = min(search.most_neighbors, LAST_K_MAX)
     k = _likely_k_max(search, labels, n_classes, limit, prior, n_jobs) if k_max is None else k_max
     modes = None
     while True:

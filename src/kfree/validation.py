@@ -7,22 +7,38 @@ was wrong and what is expected.
 from __future__ import annotations
 
 import numbers
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, validate_data
 
+from kfree.neighbors.given_graph import NeighborLists, lists_of
 from kfree.neighbors.metric import METRICS, PAIRWISE
 from kfree.neighbors.search import ALGORITHMS
 from kfree.neighbors.structures import STRUCTURES
+
+Rows = np.ndarray | NeighborLists
 
 INFERENCES = ("quadrature", "laplace", "metropolis")
 UPDATES = ("joint", "conditional")
 # What the metrics that become Minkowski distances take; the others hand everything on.
 METRIC_PARAMS = {"minkowski": {"p", "w"}, "seuclidean": {"V"}, "mahalanobis": {"V", "VI"}}
+# Metrics that are a Euclidean distance after a fixed map of the rows.
+EUCLIDEAN = (
+    "minkowski",
+    "euclidean",
+    "l2",
+    "sqeuclidean",
+    "seuclidean",
+    "mahalanobis",
+    "cosine",
+    "correlation",
+)
 
 
 def one_of(name: str, value: Any, choices: Any) -> None:
@@ -58,6 +74,23 @@ def check_metric(metric: Any, p: Any, metric_params: Any, algorithm: str) -> Non
         raise ValueError(
             f"algorithm='kd_tree' cannot search metric={metric!r} with p={p!r}; "
             "use algorithm='brute' or 'auto'."
+        )
+    if algorithm == "faiss":
+        _check_faiss(metric, p, metric_params or {})
+
+
+def _check_faiss(metric: Any, p: Any, metric_params: dict) -> None:
+    power = metric_params.get("p", p) if metric == "minkowski" else 2
+    if metric not in EUCLIDEAN or power != 2:
+        shown = f"{metric!r} with p={power!r}" if metric == "minkowski" else repr(metric)
+        raise ValueError(
+            "algorithm='faiss' searches Euclidean distances only "
+            f"(metric={', '.join(map(repr, EUCLIDEAN))}, with p=2); got metric={shown}."
+        )
+    if find_spec("faiss") is None:
+        raise ImportError(
+            "algorithm='faiss' needs the package faiss-cpu; install it with pip install "
+            "'kfree[faiss]', or use algorithm='auto'."
         )
 
 
@@ -116,17 +149,24 @@ def check_strength(estimator: Any) -> None:
         )
 
 
-def check_n_neighbors(name: str, value: int, n_samples: int) -> None:
+def check_n_neighbors(name: str, value: int, rows: Rows) -> None:
     """Raise if more neighbors are asked for than there are."""
+    n_samples = len(rows)
     if value > n_samples - 1:
         raise ValueError(
             f"{name}={value} is more than the {n_samples - 1} neighbors that each of "
             f"{n_samples} training rows has; give at most {n_samples - 1}."
         )
+    if isinstance(rows, NeighborLists) and value > rows.lengths.min():
+        shortest = int(rows.lengths.argmin())
+        raise ValueError(
+            f"{name}={value} is more than the {rows.lengths[shortest]} neighbors that the sparse X "
+            f"stores for row {shortest}; give at most {rows.lengths[shortest]}, or store more."
+        )
 
 
-def check_training(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Training rows as float64, labels as integers from 0, and the classes."""
+def check_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Training rows as float64 or lists, labels as integers from 0, and the classes."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -152,8 +192,14 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarr
             "With metric='precomputed' X must be the square matrix of distances between the "
             f"training rows; got shape {X.shape}."
         )
-    if estimator.metric == "precomputed" and (X < 0).any():
-        raise ValueError("With metric='precomputed' X must hold distances; it has negative values.")
+    _check_distances(estimator, X)
+    if isinstance(X, NeighborLists):
+        X = X.without_itself()
+        if X.lengths.min() == 0:
+            raise ValueError(
+                f"The sparse X stores no neighbor of row {X.lengths.argmin()} other than itself; "
+                "every training row needs at least 1."
+            )
     for name, value in (estimator.metric_params or {}).items():
         shape, n = np.shape(value), X.shape[1]
         wanted = (n, n) if name == "VI" or (name == "V" and len(shape) == 2) else (n,)
@@ -175,14 +221,28 @@ def remember_features(estimator: Any, X: Any) -> None:
     validate_data(estimator, X, skip_check_array=True)
 
 
-def check_new(estimator: Any, X: Any) -> np.ndarray:
-    """New rows as float64, with the features of the training rows."""
+def check_new(estimator: Any, X: Any, training: Rows, n_neighbors: int) -> Any:
+    """New rows as float64, with the features of the training rows, or lists of neighbors."""
     _check_feature_names(estimator, X, reset=False)
     X = _features(estimator, X, getattr(estimator, "feature_names_in_", None))
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
+        )
+    _check_distances(estimator, X)
+    if isinstance(X, NeighborLists) != isinstance(training, NeighborLists):
+        kinds = ("a sparse graph", "a dense matrix")
+        first, second = kinds if isinstance(training, NeighborLists) else kinds[::-1]
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted on {first} of distances; X must be one too, "
+            f"but is {second}."
+        )
+    if isinstance(X, NeighborLists) and X.lengths.min() < n_neighbors:
+        shortest = int(X.lengths.argmin())
+        raise ValueError(
+            f"The sparse X stores {X.lengths[shortest]} neighbors for row {shortest}, but "
+            f"{type(estimator).__name__} needs the {n_neighbors} nearest training rows of each row."
         )
     return X
 
@@ -209,15 +269,22 @@ def check_beta(beta: Any) -> np.ndarray:
     return beta
 
 
-def _features(estimator: Any, X: Any, names: Any) -> np.ndarray:
+def _features(estimator: Any, X: Any, names: Any) -> Rows:
     try:
         checked = check_array(
-            X, dtype=np.float64, ensure_all_finite=False, estimator=estimator, input_name="X"
+            X,
+            accept_sparse="csr" if estimator.metric == "precomputed" else False,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            estimator=estimator,
+            input_name="X",
         )
     except ValueError as error:
         if "could not convert string" not in str(error):
             raise
         raise ValueError(_text_message(X, names)) from None
+    if issparse(checked):
+        return _lists(checked)
     allow_nan = estimator.metric == "nan_euclidean"
     bad = np.isinf(checked) if allow_nan else ~np.isfinite(checked)
     if bad.any():
@@ -230,6 +297,31 @@ def _features(estimator: Any, X: Any, names: Any) -> np.ndarray:
             + "."
         )
     return checked
+
+
+def _lists(graph: Any) -> NeighborLists:
+    if not np.isfinite(graph.data).all():
+        raise ValueError(
+            "The sparse X has NaN or infinity among its distances; all must be finite."
+        )
+    if not graph.has_canonical_format and _has_twins(graph):
+        raise ValueError("The sparse X stores a distance twice; every pair of rows may have one.")
+    return lists_of(graph)
+
+
+def _has_twins(graph: Any) -> bool:
+    row = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    pair = np.sort(row * np.int64(graph.shape[1]) + graph.indices)
+    return bool((pair[1:] == pair[:-1]).any())
+
+
+def _check_distances(estimator: Any, X: Rows) -> None:
+    stored = X.distances if isinstance(X, NeighborLists) else X
+    if estimator.metric == "precomputed" and stored.min(initial=0.0) < 0.0:
+        raise ValueError(
+            "Negative values in data: with metric='precomputed' X must hold distances, which are "
+            "never negative."
+        )
 
 
 def _labels(y: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -124,9 +125,11 @@ class Pairwise:
     metric: str | Callable
     params: dict
 
-    def points(self, X: np.ndarray) -> np.ndarray:
-        """Rows as they are compared."""
-        return X.astype(bool) if self.metric in BOOLEAN else np.ascontiguousarray(X)
+    def points(self, X: Any) -> Any:
+        """Rows as they are compared; neighbors that are given stay as they are."""
+        if self.metric in BOOLEAN:
+            return X.astype(bool)
+        return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
 
     def block(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """All distances of the rows of `a` from the rows of `b`: (len(a), len(b))."""

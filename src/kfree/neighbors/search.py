@@ -28,7 +28,7 @@ from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
 from kfree.neighbors.products import Products, Reach
 
-ALGORITHMS = ("auto", "kd_tree", "brute")
+ALGORITHMS = ("auto", "kd_tree", "brute", "faiss")
 # Relative margin that covers the rounding of any order of summation.
 MARGIN = 1e-9
 # How many candidates beyond k a block's search takes along.
@@ -80,9 +80,14 @@ class Arrivals:
 class Search(ABC):
     """What both searches share; `points` are the training points as the space prepared them."""
 
-    def __init__(self, space: Any, points: np.ndarray) -> None:
+    def __init__(self, space: Any, points: Any) -> None:
         self.space = space
         self.points = points
+
+    @property
+    def most_neighbors(self) -> int:
+        """How many neighbors can be asked for."""
+        return len(self.points) - 1
 
     def graph(self, k: int, n_jobs: int | None) -> NeighborGraph:
         """The `k` nearest others of every training point."""
@@ -381,26 +386,35 @@ class BruteSearch(Search):
         return indices, distances, *_closer(row, point, distance, radii)
 
 
-def make_search(space: Space, points: np.ndarray, algorithm: str) -> Search:
+def make_search(space: Space, points: Any, algorithm: str) -> Search:
     """The search that `algorithm` names, or for "auto" the one that suits the points."""
+    from kfree.neighbors.given_graph import GivenGraph, NeighborLists
+
+    if isinstance(points, NeighborLists):
+        return GivenGraph(space, points)
     if algorithm == "auto":
-        tree = isinstance(space, Minkowski) and space.p >= 1.0
-        tree = tree and _tree_pays(len(points), points.shape[1], space.p == 2.0)  # type: ignore[union-attr]
+        n_points, n_features = points.shape
+        tree = isinstance(space, Minkowski) and _tree_pays(n_points, n_features, space.p)
         algorithm = "kd_tree" if tree else "brute"
     if algorithm == "kd_tree":
         assert isinstance(space, Minkowski)
         return TreeSearch(space, points)
+    if algorithm == "faiss":
+        from kfree.neighbors.faiss_search import FaissSearch
+
+        assert isinstance(space, Minkowski)
+        return FaissSearch(space, points)
     return BruteSearch(space, points)
 
 
-def _tree_pays(n_points: int, n_features: int, product: bool) -> bool:
+def _tree_pays(n_points: int, n_features: int, p: float) -> bool:
     """Whether a tree beats all pairs, by measurement (docs/performance.md).
 
     Each further dimension has a tree look at more of the points, so it takes more of them until it
     pays. Without a matrix product, pairs cost more, and trees pay sooner.
     """
-    if not product:
-        return n_points > 500 and n_features <= 15
+    if p != 2.0:
+        return p >= 1.0 and n_points > 500 and n_features <= 15
     return n_points > 500 * 30 ** max(0.0, (n_features - 3) / 3) and n_features <= 15
 
 

@@ -1,0 +1,1 @@
+"""How fast kfree is beside scikit-learn and scipy, run by `make bench`."""

@@ -1,0 +1,54 @@
+"""The points that the times are measured on."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
+
+SEED = 0
+LATENT = 8
+ROWS_PER_CLUSTER = 50
+WIDTH = 0.7
+NOISE = 0.25
+WRONG = 0.1
+
+
+def mixture(
+    n_rows: int,
+    n_features: int,
+    n_classes: int,
+    n_clusters: int | None = None,
+    n_latent: int = LATENT,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overlapping Gaussian clusters, of which each class has several: X float64 and y.
+
+    Clusters have about 50 rows, whatever the number of rows, so that more data show more detail, as
+    real data do, and the best number of neighbors stays between 10 and 40. They lie in `n_latent`
+    dimensions (fewer if there are fewer features), turned at random, with some noise in all
+    features. Their width is 0.7 times the typical distance between centers, n_clusters ** (-1 /
+    n_latent), so that neighboring clusters overlap, and a tenth of the rows have a label drawn at
+    random. Cluster c belongs to class c modulo n_classes: with `n_clusters` given, the same rows
+    can be had with few classes or many. The seed is 0.
+    """
+    random = np.random.default_rng(SEED)
+    if n_clusters is None:
+        n_clusters = max(3 * n_classes, n_rows // ROWS_PER_CLUSTER)
+    n_latent = min(n_features, n_latent)
+    width = WIDTH * n_clusters ** (-1.0 / n_latent)
+    centers = random.normal(size=(n_clusters, n_latent))
+    cluster = random.integers(n_clusters, size=n_rows)
+    latent = centers[cluster] + width * random.normal(size=(n_rows, n_latent))
+    turn, _ = np.linalg.qr(random.normal(size=(n_features, n_features)))
+    X = latent @ turn[:n_latent]
+    X += NOISE * width * random.normal(size=X.shape)
+    wrong = random.random(n_rows) < WRONG
+    cluster[wrong] = random.integers(n_clusters, size=int(wrong.sum()))
+    return X, cluster % n_classes
+
+
+def real(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """iris, wine or wdbc as scikit-learn brings them, standardized."""
+    load = {"iris": load_iris, "wine": load_wine, "wdbc": load_breast_cancer}[name]
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X), y

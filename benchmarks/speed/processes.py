@@ -1,0 +1,135 @@
+"""What needs a process of its own: imports, the first use, peak memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from .timing import Result, Setting
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GIB = 2**30
+
+IMPORT = """
+import time
+start = time.perf_counter()
+import sklearn.neighbors
+if {kfree}: import kfree
+print(time.perf_counter() - start)
+"""
+
+FIRST_USE = """
+import time
+import numpy
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+from kfree import KFreeClassifier
+X, y = load_iris(return_X_y=True)
+model = {model}
+start = time.perf_counter()
+model.fit(X, y).predict_proba(X)
+print(time.perf_counter() - start)
+"""
+
+MEMORY = """
+import json, resource, time
+from benchmarks.speed.data import mixture
+from kfree import KFreeClassifier
+X, y = mixture({n_rows} + {n_new}, 8, 10)
+train, labels, new = X[:{n_rows}].copy(), y[:{n_rows}].copy(), X[{n_rows}:].copy()
+del X, y
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+start = time.perf_counter()
+model = KFreeClassifier(n_jobs={n_jobs}).fit(train, labels)
+fitted = time.perf_counter()
+model.predict_proba(new)
+done = time.perf_counter()
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps(dict(
+    before=before, peak=peak, fit=fitted - start, predict=done - fitted, k_max=model.k_max_,
+    k_optimal=model.k_optimal_,
+)))
+"""
+
+
+def import_time(setting: Setting) -> list[Result]:
+    """`import kfree` after `import sklearn.neighbors`, against the latter alone."""
+    theirs, ours = [], []
+    for _ in range(setting.n_processes):
+        theirs.append(float(run(IMPORT.format(kfree=False))))
+        ours.append(float(run(IMPORT.format(kfree=True))))
+    title = "import kfree beyond sklearn.neighbors"
+    return [_beyond(title, ours, theirs, "import sklearn.neighbors", 0.1)]
+
+
+def first_use(setting: Setting) -> list[Result]:
+    """The first fit and predict_proba of a process, all imports done, on iris."""
+    ours, theirs = [], []
+    for _ in range(setting.n_processes):
+        ours.append(float(run(FIRST_USE.format(model="KFreeClassifier()"))))
+        theirs.append(float(run(FIRST_USE.format(model="KNeighborsClassifier()"))))
+    title = "first fit + predict_proba of iris in a new process"
+    return [
+        Result(
+            title,
+            "seconds",
+            min(ours),
+            min(theirs),
+            "sklearn k = 5",
+            min(ours),
+            min(ours),
+            max(ours),
+            0.1,
+            1,
+            {"rounds": setting.n_processes},
+        )
+    ]
+
+
+def memory(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
+    """Peak resident memory of fit and predict_proba in a process of its own."""
+    found = json.loads(run(MEMORY.format(n_rows=n_rows, n_new=n_new, n_jobs=setting.n_jobs)))
+    table = 16 * n_rows * found["k_max"] / GIB
+    peak = found["peak"] / GIB
+    facts = {
+        "N": n_rows,
+        "d": 8,
+        "new": n_new,
+        "k_max": found["k_max"],
+        "K*": found["k_optimal"],
+        "before fit, GiB": found["before"] / GIB,
+        "fit, s": found["fit"],
+        "predict_proba, s": found["predict"],
+    }
+    title = f"peak memory, fit {n_rows:,} x 8, 10 classes, and {n_new:,} rows"
+    name = "16 bytes x N x k_max"
+    return [Result(title, "GiB", peak, table, name, peak, peak, peak, 5.0, setting.n_jobs, facts)]
+
+
+def _beyond(title: str, ours: list[float], theirs: list[float], peer: str, target: float) -> Result:
+    more = [a - b for a, b in zip(ours, theirs, strict=True)]
+    value = min(ours) - min(theirs)
+    facts = {"rounds": len(ours)}
+    return Result(
+        title,
+        "seconds",
+        min(ours),
+        min(theirs),
+        peer,
+        value,
+        min(more),
+        max(more),
+        target,
+        1,
+        facts,
+    )
+
+
+def run(code: str) -> str:
+    """What a new process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout

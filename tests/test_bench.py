@@ -1,0 +1,83 @@
+"""The benchmark runs, keeps what it measured, and judges by the best times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def speed(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.speed import __main__, data, report, timing
+
+    return __main__, data, report, timing
+
+
+def test_quick_run_and_what_it_keeps(speed, tmp_path, capsys):
+    main = speed[0].main
+    arguments = ["--quick", "--jobs", "1", "--output", str(tmp_path)]
+    assert main(arguments) == 0
+    first = capsys.readouterr().out
+    assert "jobs: kept" not in first
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert {"fit-20k-8", "predict-20k-256", "structures", "grid-20k-8", "memory"} <= set(results)
+    for line in (line for lines in results.values() for line in lines):
+        assert line["ours"] > 0 and line["low"] <= line["high"]
+        if line["kind"] == "ratio":
+            assert line["value"] == pytest.approx(line["ours"] / line["peer"])
+            assert line["facts"]["rounds"] >= 2
+    pictures = {path.name for path in tmp_path.glob("*.png")}
+    assert pictures == {"points.png", "new.png", "classes.png", "dimensions.png"}
+
+    assert main(arguments) == 0
+    assert "jobs: kept" in capsys.readouterr().out
+
+
+def test_report_has_every_line(speed):
+    _, _, report, timing = speed
+    setting = timing.Setting(n_jobs=2, quick=True)
+    facts = {"N": 10, "d": 2, "K*": 3, "k_max": 5}
+    fast = timing.ratio("fast", {"kfree": [1.0, 3.0], "peer": [2.0, 4.0]}, 1.0, setting, facts)
+    slow = timing.ratio("slow", {"kfree": [5.0], "a": [9.0], "b": [2.0]}, 1.0, setting, facts)
+    known = {"N": 10, "d": 2, "latent": 2, "series": "search", "kd_tree": 2e-6, "brute": 1e-6}
+    search = timing.ratio("search", {"kd_tree": [2.0], "brute": [1.0]}, None, setting, known)
+    assert (fast.value, fast.low, fast.high, fast.verdict) == (0.5, 0.5, 0.75, "met")
+    assert (slow.value, slow.peer_name, slow.verdict) == (2.5, "b", "MISSED")
+    page = report.page({"fit": [fast, slow], "search-2": [search]}, [], 2)
+    assert "1 met, 1 missed" in page
+    assert "| fast | 2 | 1 s | 2 s (peer) | 0.5 (0.5..0.75) | 1 | met |" in page
+    assert "**MISSED**" in page
+    assert "| 10 | 2 | 2 | 2 | **1** |" in page
+
+
+def test_an_unknown_workload_is_named(speed, capsys):
+    assert speed[0].main(["--only", "nothing"]) == 1
+    assert "No workload is called nothing; there are import, first" in capsys.readouterr().out
+
+
+def test_same_rows_with_few_classes_and_many(speed):
+    mixture = speed[1].mixture
+    X, few = mixture(500, 4, 2, n_clusters=40)
+    X_again, many = mixture(500, 4, 20, n_clusters=40)
+    np.testing.assert_array_equal(X, X_again)
+    np.testing.assert_array_equal(many % 2, few)
+    assert X.shape == (500, 4) and len(np.unique(many)) == 20
+
+
+def test_approximate_neighbors_come_close(speed, capsys):
+    from benchmarks import approximate
+
+    assert approximate.main(["--quick", "--features", "4"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| exact")]
+    recall = [float(line.split("|")[5]) for line in lines]
+    change = [float(line.split("|")[7]) for line in lines]
+    assert len(lines) == 4
+    # Longer lists hold more of the reverse neighbors, and the answers come closer.
+    assert recall == sorted(recall) and recall[0] < recall[-1]
+    assert change == sorted(change, reverse=True) and 0.0 <= change[-1] < 1e-4 < change[0]
