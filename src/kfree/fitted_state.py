@@ -16,6 +16,7 @@ import numpy as np
 from kfree.inference.metropolis import Draws
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import Modes
+from kfree.neighbors.given_graph import NeighborLists
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import (
     PAIRWISE,
@@ -31,16 +32,17 @@ from kfree.neighbors.search import Search, make_search
 from kfree.neighbors.structures import STRUCTURES
 from kfree.training import Model, assemble
 
+LISTS = ("indptr", "indices", "distances", "n_points")
 DRAWS = ("k", "beta", "label", "acceptance", "class_probabilities", "class_squares")
 
 
 def neighbors_state(
-    space: Space, points: np.ndarray, graph: NeighborGraph, labels: np.ndarray
+    space: Space, points: Any, graph: NeighborGraph, labels: np.ndarray
 ) -> dict[str, Any]:
     """The training points, their labels and their neighbors."""
     return {
         "space": _space_state(space),
-        "points": points,
+        "points": _points_state(points),
         "labels": labels,
         "indices": graph.indices,
         "distances": graph.distances,
@@ -54,8 +56,8 @@ def restored_neighbors(
     points, labels, indices, distances = (
         state[name] for name in ("points", "labels", "indices", "distances")
     )
+    points = _points(points)
     n_points, n_neighbors = len(points), indices.shape[-1]
-    _demand(points.ndim == 2 and points.dtype.kind in "fb", "points")
     _demand(labels.shape == (n_points,) and labels.dtype.kind == "i", "labels")
     _demand(labels.min() >= 0 and labels.max() < n_classes, "labels")
     _demand(indices.shape == distances.shape == (n_points, n_neighbors), "neighbors")
@@ -104,6 +106,27 @@ def _draws(state: dict[str, Any], n_k: int) -> Draws:
     _demand(draws.beta.shape == draws.k.shape and draws.beta.dtype == np.float64, "draws")
     _demand(draws.k.min() > 0 and draws.k.max() <= n_k and draws.beta.min() > 0, "draws")
     return draws
+
+
+def _points_state(points: Any) -> Any:
+    if not isinstance(points, NeighborLists):
+        return points
+    return {name: getattr(points, name) for name in LISTS}
+
+
+def _points(state: Any) -> Any:
+    if not isinstance(state, dict):
+        _demand(state.ndim == 2 and state.dtype.kind in "fb", "points")
+        return state
+    lists = NeighborLists(*(state[name] for name in LISTS))
+    for indices in (lists.indptr, lists.indices):
+        _demand(indices.ndim == 1 and indices.dtype.kind == "i", "neighbors")
+    _demand(isinstance(lists.n_points, int) and len(lists) == lists.n_points, "neighbors")
+    _demand(lists.indptr[0] == 0 and bool((lists.lengths >= 0).all()), "neighbors")
+    _demand(lists.indptr[-1] == len(lists.indices) == len(lists.distances), "neighbors")
+    _demand(lists.distances.ndim == 1 and lists.distances.dtype.kind == "f", "distances")
+    _demand(bool(((lists.indices >= 0) & (lists.indices < lists.n_points)).all()), "neighbors")
+    return lists
 
 
 def _space_state(space: Space) -> dict[str, Any]:

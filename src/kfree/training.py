@@ -93,34 +93,41 @@ class Model:
         log_worst = self.histogram.log_worst
         return reduced(self.posterior, log_worst, self.n_classes, _reach_new)
 
-    def entered(self, arrivals: Arrivals) -> tuple[list[Entered], Arrivals]:
+    @cached_property
+    def fine_rule(self) -> Rule:
+        """Nodes that serve rows for which the others may not."""
+        return all_nodes(self.posterior)
+
+    def entered(self, arrivals: Arrivals, rule: Rule) -> tuple[list[Entered], Arrivals]:
         """What entering neighborhoods changes at each K that matters, by point or table row.
 
         The tables of all points are kept where they are small; else they are made for the points
         that are entered, and the arrivals that come back name those by their place in the tables.
         """
-        n_numbers = len(self.labels) * self.n_classes * (self.rule.log_weight > -np.inf).sum()
-        if n_numbers <= TABLE_NUMBERS:
+        n_numbers = len(self.labels) * self.n_classes * (rule.log_weight > -np.inf).sum()
+        if rule is self.rule and n_numbers <= TABLE_NUMBERS:
             return self._all_entered, arrivals
         point, place = distinct(arrivals.reverse_point, len(self.labels))
-        return self._entered(point), replace(arrivals, reverse_point=place)
+        return self._entered(point, rule), replace(arrivals, reverse_point=place)
 
     @cached_property
     def _all_entered(self) -> list[Entered]:
-        return self._entered(np.arange(len(self.labels)))
+        return self._entered(np.arange(len(self.labels)), self.rule)
 
-    def _entered(self, points: np.ndarray) -> list[Entered]:
+    def _entered(self, points: np.ndarray, rule: Rule) -> list[Entered]:
         nearest = self.graph.indices[points, : self.k_needed]
-        betas = [self.rule.of(i)[0] for i in range(len(self.active))]
+        betas = [rule.of(i)[0] for i in range(len(self.active))]
         own, ks = self.labels[points], self.active + 1
         return entered_tables(nearest, own, self.labels, self.n_classes, ks, betas)
 
-    def around(self, i: int) -> Around:
+    def around(self, i: int, rule: Rule) -> Around:
         """What is around the training points at the i-th K that matters; kept where small."""
-        found = self._all_around.get(i)
+        found = self._all_around.get(i) if rule is self.rule else None
         if found is None:
-            k, beta = int(self.active[i]) + 1, self.rule.of(i)[0]
+            k, beta = int(self.active[i]) + 1, rule.of(i)[0]
             found = around(self.table, self.labels, self.n_classes, k, beta)
+            if rule is not self.rule:
+                return found
             n_numbers = found.count.size + found.log_term.size
             if (len(self._all_around) + 1) * n_numbers <= TABLE_NUMBERS:
                 self._all_around[i] = found

@@ -39,8 +39,14 @@ HOPELESS_EVIDENCE = 45.0
 GAUSS_TOLERANCE = 1e-8
 # The same for the posterior without its worst term, the extreme of what one label can do.
 LIFT_TOLERANCE = 1e-7
+# How many terms as bad as the worst one label may silence, for the range of the nodes.
+SILENCED = 8.0
+# For how many of these a Gauss rule is made; rows that go beyond are found out (`Rule.doubt`).
+LARGEST_REACH = 3.0
 # The sizes of Gauss rules that are tried.
 GAUSS_NODES = (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
+# Most K need no more than this.
+FEW_NODES = 8
 # Log densities this far below the maximum are left out of the trimmed rule (e^-26 < 1e-11).
 TRIMMED_NEGLIGIBLE = 26.0
 
@@ -54,6 +60,23 @@ class Rule:
 
     beta: np.ndarray  # (n_k, n_nodes)
     log_weight: np.ndarray  # (n_k, n_nodes)
+    # (n_k, 2, n_nodes) the last two orthogonal polynomials that a Gauss rule resolves; None if the
+    # nodes serve any function.
+    probe: np.ndarray | None = None
+
+    def doubt(self, i: int, weight: np.ndarray) -> np.ndarray:
+        """About how wrong the i-th K's integrals are under weights (n_rows, n_nodes): (n_rows,).
+
+        A Gauss rule of n nodes errs by a function's coefficients beyond the degree 2 n - 1. Those
+        of degree n - 2 and n - 1 can be seen, and the coefficients of a smooth function fall off
+        like a power, so the unseen ones are about the square of those.
+        """
+        if self.probe is None:
+            return np.zeros(len(weight))
+        used = self.log_weight[i] > -np.inf
+        if weight.shape[1] == len(used):
+            used = slice(None)
+        return (np.abs(weight @ self.probe[i][:, used].T).max(axis=1)) ** 2
 
     def of(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Nodes and log weights of the i-th K."""
@@ -165,13 +188,14 @@ def training_posterior(
     # Outward from the mode on both sides until nothing is left for any K.
     nodes = log_density(np.arange(-14.0, 15.0), slice(0, len(mode)))  # beta, log density, log lift
     top = nodes[1].max(axis=1)
-    low, high = -14.0, 14.0
+    low, high, n_more = -14.0, 14.0, 8
     while len(wanting := np.flatnonzero(nodes[1, :, 0] > top - NEGLIGIBLE)):
         nodes = extended(nodes, np.arange(low - 8.0, low), wanting)
         low -= 8.0
     while len(wanting := np.flatnonzero(_ceiling(nodes[:, :, -1], prior) > top - NEGLIGIBLE)):
-        nodes = extended(nodes, np.arange(high + 1.0, high + 9.0), wanting)
-        high += 8.0
+        nodes = extended(nodes, np.arange(high + 1.0, high + n_more + 1.0), wanting)
+        high += n_more
+        n_more *= 2
     beta, log_p, log_lift = nodes
     with np.errstate(invalid="ignore"):  # nodes that were not wanted
         log_headroom = np.nan_to_num(_ceiling(nodes, prior) - log_p)
@@ -197,10 +221,10 @@ def training_posterior(
 def _ceiling(node: np.ndarray, prior: GammaPrior) -> np.ndarray:
     """How large one more label can make the log density at nodes (beta, log density, log lift).
 
-    It may silence two of the worst terms; no likelihood is above one, so the prior always bounds.
+    It may silence a few of the worst terms; no likelihood is above one, so the prior always bounds.
     """
     beta, log_p, log_lift = node
-    return np.minimum(log_p + 2.0 * log_lift, prior.log_density(beta) + np.log(beta))
+    return np.minimum(log_p + SILENCED * log_lift, prior.log_density(beta) + np.log(beta))
 
 
 def all_nodes(posterior: TrainingPosterior) -> Rule:
@@ -228,22 +252,28 @@ def reduced(
     """
     active = posterior.active()
     rows = active - posterior.first
-    part = reach(active + 1.0)[:, None]
+    part = np.minimum(reach(active + 1.0), LARGEST_REACH)[:, None]
     dense, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
     log_total = _log_sum(log_weight)
     log_p = log_weight - log_total
+    last = log_p.shape[1] - 1 - np.argmax(log_p[:, ::-1] > -np.inf, axis=1)
+    # Without its worst terms the posterior may no longer die out within the nodes: then less is
+    # taken away.
+    while (rises := (log_p + part * posterior.log_lift[rows]).argmax(axis=1) > last - 2).any():
+        part[rises] *= 0.5
     log_lift = part * posterior.log_lift[rows]
     log_lifted = _log_sum(log_p + log_lift)
     log_half = _log_sum(log_p + 0.5 * log_lift)
     exact = [(np.exp(log_p) * f).sum(axis=1) for f in _tests(dense, n_classes)]
     slack = np.maximum(1.0, 1e-3 / posterior.k_probabilities[active])
-    jacobi = jacobi_matrices(
-        np.log(dense), np.exp(log_p + 0.5 * log_lift - log_half), GAUSS_NODES[-1]
-    )
-    found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(active)
+    measure = np.log(dense), np.exp(log_p + 0.5 * log_lift - log_half)
+    jacobi = jacobi_matrices(*measure, FEW_NODES)
+    found: list[tuple | None] = [None] * len(active)
     todo = np.arange(len(active))
     for n_nodes in GAUSS_NODES:
-        node, weight = jacobi.rule(todo, n_nodes)
+        if n_nodes > jacobi.diagonal.shape[1]:
+            jacobi = jacobi_matrices(*measure, GAUSS_NODES[-1])
+        node, weight, probe = jacobi.rule(todo, n_nodes)
         node = np.exp(node)
         lift = part[todo] * _at_active(log_worst, node, active[todo])
         with np.errstate(divide="ignore"):  # an outermost weight may underflow
@@ -257,24 +287,27 @@ def reduced(
         lifted = np.abs(np.exp(log_gauss + lift - log_lifted[todo]).sum(axis=1) - 1.0)
         good = (error < slack[todo] * GAUSS_TOLERANCE) & (lifted < slack[todo] * LIFT_TOLERANCE)
         for i in np.flatnonzero(good):
-            found[todo[i]] = node[i], log_gauss[i] + log_total[todo[i]]
+            found[todo[i]] = node[i], log_gauss[i] + log_total[todo[i]], probe[i]
         todo = todo[~good]
         if not len(todo):
             break
     if len(todo):
         rest = trimmed(posterior)
         for i in todo:
-            found[i] = rest.of(int(i))
+            node, log_node = rest.of(int(i))
+            found[i] = node, log_node, np.zeros((2, len(node)))
     return _padded(found)
 
 
 def _padded(rules: list) -> Rule:
-    width = max(len(node) for node, _ in rules)
+    width = max(len(node) for node, _, _ in rules)
     beta = np.ones((len(rules), width))
     log_weight = np.full((len(rules), width), -np.inf)
-    for i, (node, log_w) in enumerate(rules):
+    probe = np.zeros((len(rules), 2, width))
+    for i, (node, log_w, last) in enumerate(rules):
         beta[i, : len(node)], log_weight[i, : len(node)] = node, log_w
-    return Rule(beta, log_weight)
+        probe[i, :, : len(node)] = last
+    return Rule(beta, log_weight, probe)
 
 
 def _log_sum(values: np.ndarray) -> np.ndarray:
@@ -308,14 +341,22 @@ class JacobiMatrices:
     diagonal: np.ndarray  # (n_measures, n)
     beside: np.ndarray  # (n_measures, n - 1)
 
-    def rule(self, measures: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights (len(measures), n_nodes), exact up to degree 2 n_nodes - 1."""
+    def rule(self, measures: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes and weights (len(measures), n_nodes), exact up to degree 2 n_nodes - 1.
+
+        Besides, the orthonormal polynomials of the last two degrees below n_nodes at the nodes:
+        (len(measures), 2, n_nodes).
+        """
         matrix = np.zeros((len(measures), n_nodes, n_nodes))
         i = np.arange(n_nodes)
         matrix[:, i, i] = self.diagonal[measures, :n_nodes]
         matrix[:, i[1:], i[:-1]] = self.beside[measures, : n_nodes - 1]
         values, vectors = np.linalg.eigh(matrix, UPLO="L")
-        return self.center[measures] + self.spread[measures] * values, vectors[:, 0, :] ** 2
+        first = vectors[:, :1, :]  # the square roots of the weights, up to a sign
+        last = np.divide(
+            vectors[:, -2:, :], first, out=np.zeros_like(vectors[:, -2:]), where=first != 0
+        )
+        return self.center[measures] + self.spread[measures] * values, first[:, 0] ** 2, last
 
 
 def jacobi_matrices(node: np.ndarray, weight: np.ndarray, n: int) -> JacobiMatrices:
@@ -353,4 +394,4 @@ def gauss_rule(node: np.ndarray, weight: np.ndarray, n_nodes: int) -> tuple[np.n
     -------
     nodes and weights : (n_measures, n_nodes), exact for polynomials up to degree 2 n_nodes - 1
     """
-    return jacobi_matrices(node, weight, n_nodes).rule(np.arange(len(node)), n_nodes)
+    return jacobi_matrices(node, weight, n_nodes).rule(np.arange(len(node)), n_nodes)[:2]
