@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -21,7 +22,8 @@ from kfree.inference.metropolis import Draws, Settings, disagreement
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.neighbors.metric import make_space
-from kfree.neighbors.search import make_search, run
+from kfree.neighbors.search import make_search
+from kfree.neighbors.threads import run, single_products
 from kfree.posterior import Posterior
 from kfree.progress import progress
 from kfree.training import TABLE_CLASSES, train
@@ -30,6 +32,7 @@ from kfree.training import TABLE_CLASSES, train
 # hold while it is averaged (32 MiB each array).
 SEARCH_ROWS = 1 << 15
 BLOCK_NUMBERS = 1 << 22
+SMALLEST_BLOCK = 256
 
 AVERAGES = {
     ("quadrature", True): averaging.average_by_quadrature,
@@ -181,7 +184,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         space = make_space(self.metric, self.p, self.metric_params, rows)
         search = make_search(space, space.points(rows), self.algorithm)
         prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
-        model = train(search, labels, len(classes), self.structure, k_max, prior, self.n_jobs)
+        with single_products():
+            model = train(search, labels, len(classes), self.structure, k_max, prior, self.n_jobs)
 
         draws = None
         if self.inference == "metropolis":
@@ -405,8 +409,12 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         for first in range(0, len(queries), SEARCH_ROWS):
             part = queries[first : first + SEARCH_ROWS]
             found = model.new_points(part, joint, k, self.n_jobs)
-            for start in range(0, len(part), step):
-                blocks.append(found.take(np.arange(start, min(start + step, len(part)))))
+            # Blocks are shared out among the threads, but not so small that each is mostly set-up.
+            share = max(SMALLEST_BLOCK, -(-len(part) // effective_n_jobs(self.n_jobs)))
+            for start in range(0, len(part), min(step, share)):
+                blocks.append(
+                    found.take(np.arange(start, min(start + min(step, share), len(part))))
+                )
         return blocks
 
     def __getstate__(self) -> dict:

@@ -14,7 +14,7 @@ from kfree.classifier import KFreeClassifier
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Modes, TrainingPosterior, training_posterior
 from kfree.likelihood.patterns import Histogram
-from kfree.neighbors.search import run
+from kfree.neighbors.threads import run
 from kfree.training import Model
 
 # A neighbor more or less changes an exponent by beta / D, D the divisor of the shares. At 40 D this

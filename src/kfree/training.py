@@ -217,6 +217,9 @@ def train(
     """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
     limit = min(search.most_neighbors, LAST_K_MAX)
     k = _likely_k_max(search, labels, n_classes, limit, prior, n_jobs) if k_max is None else k_max
+    if k_max is None and structure == "boltzmann":
+        # Edges count twice there, and the posterior lies at larger K than in the pilot.
+        k = min(k * 3 // 2, limit)
     modes = None
     while True:
         graph = search.graph(k, n_jobs)

@@ -17,13 +17,16 @@ from scipy import sparse
 
 from kfree.likelihood.terms import Counts, Log, log_terms, segment_max, take
 from kfree.neighbors.flat import distinct, distinct_hashes, expand
-from kfree.neighbors.search import run
 from kfree.neighbors.structures import Neighborhoods
+from kfree.neighbors.threads import run
 
 # How many (pattern, beta) values one evaluation holds.
 BLOCK_TERMS = 1 << 22
 # How many edges of the neighbor table are counted at a time.
 PART_EDGES = 1 << 19
+# Patterns of parts of the data are only looked through for equals if they are fewer than this share
+# of all terms.
+SPARING = 0.2
 # The strength at which points are compared to find the one that fits least.
 WORST_BETA = 20.0
 
@@ -146,7 +149,7 @@ def histogram(
 
     step = max(1, PART_EDGES // max(1, len(table.neighbors) // len(own)))
     parts = [slice(a, min(a + step, len(own))) for a in range(0, len(own), step)]
-    found = _added_up(run(count, parts, n_jobs))
+    found = _added_up(run(count, parts, n_jobs), len(own) * k_max)
     order = np.argsort(found.k, kind="stable")
     return Histogram(take(found.counts, order), found.k[order], found.n_points[order], k_max)
 
@@ -161,12 +164,9 @@ class _Patterns:
     n_points: np.ndarray  # (n_patterns,)
 
 
-def _added_up(parts: list[_Patterns]) -> _Patterns:
+def _added_up(parts: list[_Patterns], n_terms: int) -> _Patterns:
     if len(parts) == 1:
         return parts[0]
-    key, first, where = np.unique(
-        np.concatenate([part.key for part in parts]), return_index=True, return_inverse=True
-    )
     length = np.concatenate([np.diff(part.counts.indptr) for part in parts])
     counts = Counts(
         np.concatenate([[0], np.cumsum(length)]),
@@ -175,9 +175,14 @@ def _added_up(parts: list[_Patterns]) -> _Patterns:
             for name in ("value", "n_absent", "own", "divisor")
         ),
     )
-    n_points = np.bincount(where, np.concatenate([part.n_points for part in parts]))
-    k = np.concatenate([part.k for part in parts])[first]
-    return _Patterns(key, k, take(counts, first), n_points.astype(np.int64))
+    key, k, n_points = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "k", "n_points")
+    )
+    if len(key) > SPARING * n_terms:  # so many that few will be the same in two parts
+        return _Patterns(key, k, counts, n_points)
+    key, first, where = np.unique(key, return_index=True, return_inverse=True)
+    n_points = np.bincount(where, n_points).astype(np.int64)
+    return _Patterns(key, k[first], take(counts, first), n_points)
 
 
 def _count(

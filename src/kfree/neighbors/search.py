@@ -12,21 +12,18 @@ depend on the search.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.spatial import cKDTree
-from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import ThreadpoolController
 
 from kfree.neighbors.balls import Balls
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
 from kfree.neighbors.products import Products, Reach
+from kfree.neighbors.threads import run
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "faiss")
 # Relative margin that covers the rounding of any order of summation.
@@ -416,24 +413,6 @@ def _tree_pays(n_points: int, n_features: int, p: float) -> bool:
     if p != 2.0:
         return p >= 1.0 and n_points > 500 and n_features <= 15
     return n_points > 500 * 30 ** max(0.0, (n_features - 3) / 3) and n_features <= 15
-
-
-def run(work: Callable, blocks: Any, n_jobs: int | None) -> list:
-    """`work` for each block, in threads where `n_jobs` (or joblib's context) asks for them."""
-    blocks = list(blocks)
-    if len(blocks) == 1:
-        return [work(blocks[0])]
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
-    if effective_n_jobs(n_jobs) == 1:
-        return parallel(delayed(work)(block) for block in blocks)
-    # Products inside the threads would start threads of their own, and all would wait for all.
-    with _libraries().limit(limits=1, user_api="blas"):
-        return parallel(delayed(work)(block) for block in blocks)
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def measure_pairs(

@@ -1,0 +1,54 @@
+"""How work is spread over threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController
+
+
+def run(work: Callable, blocks: Any, n_jobs: int | None) -> list:
+    """`work` for each block, in threads where `n_jobs` (or joblib's context) asks for them."""
+    blocks = list(blocks)
+    with single_products():
+        if len(blocks) == 1:
+            return [work(blocks[0])]
+        parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+        return parallel(delayed(work)(block) for block in blocks)
+
+
+@contextmanager
+def single_products() -> Iterator[None]:
+    """Matrix products in one thread each.
+
+    `n_jobs` says how many threads there are. Products that start threads of their own inside them
+    wait for each other, and small ones wait longer than they work. The setting belongs to the whole
+    process: the first who comes in makes it, the last who goes out takes it back.
+    """
+    global _inside, _limit
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _limit = _libraries().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_lock = threading.Lock()
+_inside = 0
+_limit: Any = None
