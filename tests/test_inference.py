@@ -10,6 +10,7 @@ from kfree.evaluation import data
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import gauss_rule
+from kfree.likelihood import patterns
 from kfree.likelihood.terms import Counts, log_terms
 
 # --- Modes ---------------------------------------------------------------------------------------
@@ -263,3 +264,19 @@ def test_rows_in_doubt_are_done_again_with_finer_nodes(data_folder, monkeypatch)
     assert np.abs(found - exact).max() < 1e-7
     assert np.abs(without - exact).max() > 1e-4
     assert (found != without).any(axis=1).sum() < 20
+
+
+@pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
+def test_stretches_of_k_change_nothing(structure, monkeypatch):
+    random = np.random.default_rng(3)
+    X, y = random.normal(size=(150, 3)), random.integers(0, 5, 150)
+    whole = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
+    monkeypatch.setattr(patterns, "PART_EDGES", 400)
+    monkeypatch.setattr(patterns, "STRETCH_ENTRIES", 3000)
+    cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
+    assert len(whole._model.histogram.stretches) == 1
+    assert len(cut._model.histogram.stretches) > 3
+    np.testing.assert_allclose(cut.k_posterior_, whole.k_posterior_, rtol=1e-9)
+    for rows in (X[:20] + 0.1, None):
+        expected = whole.predict_proba(rows)
+        np.testing.assert_allclose(cut.predict_proba(rows), expected, rtol=1e-8)

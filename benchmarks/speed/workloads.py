@@ -71,7 +71,7 @@ def workloads(quick: bool, n_jobs: int) -> list[Workload]:
         Workload("predict-20k-256", partial(predict, small, 256, [few, small], 1.3), one),
         Workload("structures", partial(structures, small, few), one),
         Workload("growth", partial(growth, many, large), one),
-        Workload("classes", partial(classes, large, many), one),
+        Workload("classes", partial(classes, small, few), one),
         Workload("new", partial(predict, small, 8, some(NEW), None), one),
         Workload("points", partial(against_points, some(sizes)), one),
         Workload("dimensions", partial(against_dimension, many, some(DIMENSIONS)), one),

@@ -18,9 +18,10 @@ from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
 from kfree.likelihood.entering import OwnTerms, add_changes, log_joint_of_all
 from kfree.likelihood.joining import log_joint
+from kfree.likelihood.leaving import Leaving
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
-from kfree.neighbors.structures import NewPoints
+from kfree.neighbors.structures import HeldOut, NewPoints
 from kfree.training import TABLE_CLASSES, Model
 
 # Up to so many numbers (32 MiB) an array may have in which all K stand beside each other.
@@ -214,9 +215,20 @@ def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
     return in_general
 
 
+def in_tables(model: Model, new: bool) -> bool:
+    """Whether tables hold what new points, or held-out rows, change around them."""
+    most = TABLE_CLASSES if new else DENSE_CLASSES
+    return model.structure == "asymmetric" and model.n_classes <= most
+
+
 def _log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
-    """A function of i: log p(z, z' = c) - log p(z) of new points, where there is a fast way."""
+    """A function of i: log p(z, z' = c) - log p(z) at the i-th K, where there is a fast way."""
     visit = rows.visit
+    if isinstance(visit, HeldOut):
+        if not in_tables(model, new=False):
+            return None
+        leaving = Leaving(visit, rows.labels, rows.n_classes, model.k_needed, rows.joint)
+        return lambda i: leaving.at(int(model.active[i]) + 1, rule.of(i)[0])
     if not isinstance(visit, NewPoints):
         return None
     if model.structure != "asymmetric":
@@ -228,7 +240,7 @@ def _log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
             return log_joint(visit, rows.labels, model.around(i, rule), k, beta)
 
         return joining
-    if rows.n_classes > TABLE_CLASSES:
+    if not in_tables(model, new=True):
         return None
     own = OwnTerms(visit.arrivals, rows.labels, rows.n_classes)
     tables, arrivals = None, visit.arrivals

@@ -26,7 +26,7 @@ from kfree.neighbors.search import make_search
 from kfree.neighbors.threads import run, single_products
 from kfree.posterior import Posterior
 from kfree.progress import progress
-from kfree.training import TABLE_CLASSES, train
+from kfree.training import train
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
 # hold while it is averaged (32 MiB each array).
@@ -58,8 +58,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         Whose labels speak for a point: its K nearest neighbors; these and the points that have it
         among their K nearest, counted twice if both; or the union of the two with equal weights.
     k_max : int or "auto", default="auto"
-        The largest number of neighbors considered. "auto" doubles it from 32 on until the posterior
-        of K has died out, up to 512.
+        The largest number of neighbors considered. "auto" enlarges it until the posterior of K has
+        died out, up to 512.
     inference : {"quadrature", "laplace", "metropolis"}, default="quadrature"
         "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1;
         "metropolis" is its sampler, which walks for every row anew.
@@ -391,9 +391,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             # Chains run side by side: one step of many rows costs little more than of one.
             per_row = k * k * n_classes + 4 * self.n_chains * (self.n_draws + self.n_burn_in)
             per_row //= 32
-        elif exact and joint and X is not None and model.structure == "asymmetric":
-            n_classes = min(model.n_classes, TABLE_CLASSES)
-            per_row = n_nodes * n_classes + k + 2 * n_classes * len(model.active)
+        elif exact and averaging.in_tables(model, X is not None):
+            per_row = n_nodes * model.n_classes + k + 2 * model.n_classes * len(model.active)
         else:
             # Algorithm 1 keeps the neighborhoods of all K while it looks for modes.
             per_row = (n_nodes + (0 if exact else model.n_k)) * k * n_classes

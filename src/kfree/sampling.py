@@ -30,7 +30,7 @@ def draw_training(
     model: Model, settings: Settings, seed: int, progress: Callable | None = None
 ) -> Draws:
     """Draws from p(K, beta | z): n_rows = 1."""
-    likelihood = TrainingSum(model.histogram)
+    likelihood = TrainingSum(model.histogram.whole())
 
     def target(k: np.ndarray, beta: np.ndarray) -> tuple:
         return likelihood.at(k, beta) + model.prior.log_density(beta), None
@@ -47,7 +47,7 @@ def draw_rows(
     progress: Callable | None = None,
 ) -> Draws:
     """Draws from p(K, beta, z' | Y) for each row."""
-    likelihood = TrainingSum(model.histogram)
+    likelihood = TrainingSum(model.histogram.whole())
     cells = Cells(rows, model.n_k)
     row = np.repeat(np.arange(rows.n_rows), settings.n_chains)
 

@@ -150,9 +150,9 @@ def selection_table(estimator: Any) -> SelectionTable:
     check_is_fitted(estimator)
     model = estimator._model
     n = len(model.labels)
-    beta, at_bound, log_likelihood = _most_likely(model.histogram)
+    beta, at_bound, log_likelihood = _most_likely(model.histogram.whole())
     everywhere = _posterior_of_every_k(model)
-    dic, n_effective = _deviance(model.histogram, everywhere)
+    dic, n_effective = _deviance(model.histogram.whole(), everywhere)
     scores = [
         _leave_one_out(model, everywhere, k, estimator.update == "joint", estimator.n_jobs)
         for k in range(1, model.n_k + 1)

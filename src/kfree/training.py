@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from kfree.inference.quadrature import (
 from kfree.likelihood.entering import Entered, entered_tables
 from kfree.likelihood.joining import Around, around
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.patterns import Histogram, histogram
+from kfree.likelihood.patterns import Histogram, Histograms, histogram
 from kfree.neighbors.flat import distinct
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Arrivals, Search
@@ -65,7 +65,7 @@ class Model:
     table: Neighborhoods
     labels: np.ndarray  # (n,) integers from 0
     n_classes: int
-    histogram: Histogram
+    histogram: Histograms
     prior: GammaPrior
     posterior: TrainingPosterior
     active: np.ndarray  # (n_active,) K - 1 of the models that matter
@@ -224,8 +224,8 @@ def train(
     while True:
         graph = search.graph(k, n_jobs)
         table = neighborhoods(structure, graph)
-        counted = histogram(table, labels, n_classes, k, n_jobs=n_jobs)
-        modes = find_modes(_log_likelihood(counted), k, prior, modes)
+        counted = Histograms(table, labels, n_classes, k, n_jobs)
+        modes = _find_modes(counted, prior, modes)
         if k_max is not None or k == limit or _has_ended(modes):
             break
         k = min(2 * k, limit)
@@ -241,13 +241,13 @@ def assemble(
     prior: GammaPrior,
     modes: Modes,
     table: Neighborhoods | None = None,
-    counted: Histogram | None = None,
+    counted: Histograms | None = None,
 ) -> Model:
     """The model of a neighbor graph and the modes of beta; what else follows is made if absent."""
     if table is None:
         table = neighborhoods(structure, graph)
     if counted is None:
-        counted = histogram(table, labels, n_classes, graph.k_max)
+        counted = Histograms(table, labels, n_classes, graph.k_max)
     posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
     return Model(
         structure,
@@ -301,7 +301,22 @@ def _reach_new(k: np.ndarray) -> np.ndarray:
     return np.minimum(1.0, 3.0 / k)
 
 
-def _log_likelihood(counted: Histogram):
+def _find_modes(counted: Histograms, prior: GammaPrior, near: Modes | None) -> Modes:
+    """The modes for all K, one stretch of K after the other."""
+    found = []
+    for i, span in enumerate(counted.stretches):
+        start = None
+        if near is not None:
+            known = np.pad(near.beta, (0, counted.n_k), mode="edge")[span]
+            start = replace(near, beta=known)
+        stretch = counted.stretch(i)
+        found.append(find_modes(_log_likelihood(stretch), stretch.n_k, prior, start))
+    return Modes(
+        *(np.concatenate([getattr(f, name.name) for f in found]) for name in fields(Modes))
+    )
+
+
+def _log_likelihood(counted: Histogram | Histograms):
     def log_likelihood(beta: np.ndarray, derivatives: bool, ks: slice) -> tuple:
         log = counted.log_pseudo_likelihood(beta, derivatives, ks)
         return log.value, log.slope, log.curvature

@@ -65,7 +65,7 @@ def entered_tables(
         shown_by, state, _ = distinct_hashes(hashed + words[2][near[k - 1]])
         first = class_counts(near[: k - 1, shown_by], n_classes)
         last, its_own = near[k - 1, shown_by], own[shown_by]
-        change = _changes(first, last, its_own, (beta / k)[None])  # (n_classes, n_states, n_beta)
+        change = changes(first, last, its_own, (beta / k)[None])  # (n_classes, n_states, n_beta)
         tables.append(Entered(state, np.ascontiguousarray(change.transpose(1, 0, 2))))
     return tables
 
@@ -89,7 +89,7 @@ def log_joint_of_all(
     n_rows, n_points = len(arrivals.forward), len(nearest)
     b = (beta / ks[:, None])[:, None, :]  # (n_k, 1, n_beta)
     near = labels[nearest]
-    change = _changes(_counts_at(near, n_classes, ks - 1), near[:, ks - 1].T, labels, b)
+    change = changes(_counts_at(near, n_classes, ks - 1), near[:, ks - 1].T, labels, b)
     change = change.transpose(1, 2, 0, 3).reshape(len(ks), n_points, -1)
     rank = np.full((n_rows, n_points), ks[-1])
     rank[arrivals.reverse_row, arrivals.reverse_point] = arrivals.reverse_rank
@@ -123,10 +123,7 @@ class OwnTerms:
         """The log terms (n_rows, n_classes, n_beta) at K = k, larger than in the call before."""
         self._count += class_counts(self._near[self._counted : k], len(self._count))
         self._counted = k
-        b = beta / k
-        top, total, _ = _softmax(self._count, _fading(b, k))
-        log_class = (self._count - top)[:, :, None] * b - np.log(total)
-        return np.ascontiguousarray(log_class.transpose(1, 0, 2))
+        return log_softmax(self._count, beta / k)
 
 
 def add_changes(log_class: np.ndarray, arrivals: Arrivals, table: Entered, k: int) -> None:
@@ -156,7 +153,7 @@ def class_counts(near: np.ndarray, n_classes: int) -> np.ndarray:
     return np.bincount(flat.ravel(), minlength=n_classes * n).reshape(n_classes, n)
 
 
-def _changes(first: np.ndarray, last: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
+def changes(first: np.ndarray, last: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
     """V(c) - V(l).
 
     Parameters
@@ -189,13 +186,9 @@ def _changes(first: np.ndarray, last: np.ndarray, own: np.ndarray, b: np.ndarray
     return value
 
 
-def _fading(b: np.ndarray, k: int) -> np.ndarray:
-    """exp(-b t) for t = 0..k."""
-    return np.exp(-b * np.arange(k + 1)[:, None])
-
-
-def _softmax(count: np.ndarray, fading: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Largest count, sum over classes (first axis) of exp(b (count - largest)), the summands."""
-    top = count.max(axis=0)
-    share = fading[top - count]
-    return top, share.sum(axis=0), share
+def log_softmax(count: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The log terms of points with class counts (n_classes, n): (n, n_classes, n_beta)."""
+    below = count.max(axis=0) - count
+    fading = np.exp(-b * np.arange(int(below.max(initial=0)) + 1)[:, None])  # exp(-b t)
+    log_class = -below[:, :, None] * b - np.log(fading[below].sum(axis=0))
+    return np.ascontiguousarray(log_class.transpose(1, 0, 2))

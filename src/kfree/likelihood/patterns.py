@@ -9,8 +9,10 @@ points into a sum over patterns. Histograms of parts of the data add up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +29,8 @@ PART_EDGES = 1 << 19
 # Patterns of parts of the data are only looked through for equals if they are fewer than this share
 # of all terms.
 SPARING = 0.2
+# About how many class counts are held at a time (a GiB or two while they are made).
+STRETCH_ENTRIES = 1 << 24
 # The strength at which points are compared to find the one that fits least.
 WORST_BETA = 20.0
 
@@ -42,9 +46,11 @@ class Histogram:
     over classes are then one sparse product.
     """
 
-    def __init__(self, counts: Counts, k: np.ndarray, n_points: np.ndarray, n_k: int) -> None:
+    def __init__(
+        self, counts: Counts, k: np.ndarray, n_points: np.ndarray, n_k: int, first: int = 0
+    ) -> None:
         self.counts = counts
-        self.k = k  # (n_patterns,)
+        self.k = k  # (n_patterns,) from 1 on, for K = first + 1, first + 2, ...
         self.n_points = n_points  # (n_patterns,)
         self.n_k = n_k
         self.starts = np.searchsorted(k, np.arange(1, n_k + 2))
@@ -57,13 +63,13 @@ class Histogram:
         number = np.concatenate([np.ones(len(counts.value)), counts.n_absent])
         n_below = int(below.max()) + 1
         n_divisor = int(counts.divisor.max()) + 1
-        by_k = (counts.divisor == k).all()  # then K says what the divisor is
+        by_k = (counts.divisor == k + first).all()  # then K says what the divisor is
         group = k if by_k else k * n_divisor + counts.divisor.astype(np.int64)
         limit = (n_k + 1) * n_below * (1 if by_k else n_divisor)
         key, column = distinct(group[owner] * n_below + below.astype(np.int64), limit)
         group, below = np.divmod(key, n_below)
         self.rate_k = group if by_k else group // n_divisor
-        self.rate = below / (group if by_k else group % n_divisor)
+        self.rate = below / (group + first if by_k else group % n_divisor)
         self.classes = sparse.csr_array(
             (number, (owner, column)), shape=(n, len(self.rate)), dtype=float
         )
@@ -112,10 +118,10 @@ class Histogram:
 
     def log_worst(self, beta: np.ndarray, ks: slice) -> np.ndarray:
         """The log term of the point that fits least, the same point for all beta: (n_k, n_beta)."""
-        return log_terms(take(self._worst, np.arange(self.n_k)[ks]), beta).value
+        return log_terms(take(self.worst, np.arange(self.n_k)[ks]), beta).value
 
     @cached_property
-    def _worst(self) -> Counts:
+    def worst(self) -> Counts:
         """For each K the pattern that is least probable when neighbors count for much."""
         terms = log_terms(self.counts, np.full((1, 1), WORST_BETA)).value[:, 0]
         order = np.lexsort((terms, self.k))
@@ -129,8 +135,9 @@ def histogram(
     k_max: int,
     rows: np.ndarray | None = None,
     n_jobs: int | None = None,
+    first: int = 0,
 ) -> Histogram:
-    """The histogram of the training points' patterns for K = 1..k_max.
+    """The histogram of the training points' patterns for K = first + 1..k_max.
 
     Parameters
     ----------
@@ -139,19 +146,107 @@ def histogram(
     rows : the points whose terms are counted, all if None
     """
     own = labels if rows is None else labels[rows]
-    longest = int(np.diff(table.indptr).max())
-    words = np.random.default_rng(20130).integers(
-        0, 1 << 64, (3, max(longest, k_max) + 2), dtype=np.uint64
-    )
+    words = _words(table, k_max)
 
     def count(part: slice) -> _Patterns:
-        return _count(table, labels, own[part], part, n_classes, k_max, words)
+        return _count(table, labels, own[part], part, n_classes, first, k_max, words)
 
-    step = max(1, PART_EDGES // max(1, len(table.neighbors) // len(own)))
-    parts = [slice(a, min(a + step, len(own))) for a in range(0, len(own), step)]
-    found = _added_up(run(count, parts, n_jobs), len(own) * k_max)
+    n_terms = len(own) * (k_max - first)
+    found = _added_up(run(count, _parts(table), n_jobs), n_terms)
     order = np.argsort(found.k, kind="stable")
-    return Histogram(take(found.counts, order), found.k[order], found.n_points[order], k_max)
+    counts, n_points = take(found.counts, order), found.n_points[order]
+    return Histogram(counts, found.k[order] - first, n_points, k_max - first, first)
+
+
+class Histograms:
+    """The histogram for all K, made in stretches of K that memory can hold.
+
+    With few classes it is one stretch. With many classes and large K hardly two points show the
+    same pattern, and the patterns of all K would take many times the memory of the neighbor table.
+    """
+
+    def __init__(
+        self,
+        table: Neighborhoods,
+        labels: np.ndarray,
+        n_classes: int,
+        n_k: int,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_k = n_k
+        self._of = (table, labels, n_classes)
+        self._n_jobs = n_jobs
+        parts = _parts(table)
+        n_stretches = 1
+        if len(parts) > 1:
+            sample = _count(
+                *self._of[:2], labels[parts[0]], parts[0], n_classes, 0, n_k, _words(table, n_k)
+            )
+            n_stretches = -(-len(sample.counts.value) * len(parts) // STRETCH_ENTRIES)
+        ends = np.linspace(0, n_k, min(n_k, n_stretches) + 1).astype(int)
+        self.stretches = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self._kept: dict[int, Histogram] = {}
+        self._worst: dict[int, Counts] = {}
+
+    def stretch(self, i: int) -> Histogram:
+        """The histogram of the i-th stretch of K."""
+        if i not in self._kept:
+            span = self.stretches[i]
+            found = histogram(*self._of, span.stop, n_jobs=self._n_jobs, first=span.start)
+            self._worst[i] = found.worst
+            n_kept = sum(len(kept.counts.value) for kept in self._kept.values())
+            if n_kept + len(found.counts.value) > 6 * STRETCH_ENTRIES:
+                self._kept.clear()
+            self._kept[i] = found
+        return self._kept[i]
+
+    def whole(self) -> Histogram:
+        """The histogram of all K at once, whatever memory that takes."""
+        return self.stretch(0) if len(self.stretches) == 1 else histogram(*self._of, self.n_k)
+
+    def log_pseudo_likelihood(
+        self, beta: np.ndarray, derivatives: bool = False, ks: slice = slice(None)
+    ) -> Log:
+        """log p(z | beta, K) as `Histogram` gives it."""
+        found = [
+            self.stretch(i).log_pseudo_likelihood(beta[rows], derivatives, part)
+            for i, rows, part in self._touched(ks)
+        ]
+        if len(found) == 1:
+            return found[0]
+        names = ("value", "slope", "curvature") if derivatives else ("value",)
+        return Log(*(np.concatenate([getattr(f, name) for f in found]) for name in names))
+
+    def log_worst(self, beta: np.ndarray, ks: slice) -> np.ndarray:
+        """The log term of the point that fits least, as `Histogram` gives it."""
+        found = []
+        for i, rows, part in self._touched(ks):
+            if i not in self._worst:
+                self.stretch(i)
+            worst = take(self._worst[i], np.arange(part.start, part.stop))
+            found.append(log_terms(worst, beta[rows]).value)
+        return np.concatenate(found)
+
+    def _touched(self, ks: slice) -> Iterator[tuple[int, slice, slice]]:
+        """Stretches that have some of the `ks`: which, their rows of a table of ks, and their K."""
+        first, last, _ = ks.indices(self.n_k)
+        for i, span in enumerate(self.stretches):
+            a, b = max(first, span.start), min(last, span.stop)
+            if a < b:
+                yield i, slice(a - first, b - first), slice(a - span.start, b - span.start)
+
+
+def _words(table: Neighborhoods, k_max: int) -> np.ndarray:
+    longest = int(np.diff(table.indptr).max())
+    random = np.random.default_rng(20130)
+    return random.integers(0, 1 << 64, (3, max(longest, k_max) + 2), dtype=np.uint64)
+
+
+def _parts(table: Neighborhoods) -> list[slice]:
+    """The points, so many at a time as have about `PART_EDGES` neighbors."""
+    n = len(table.indptr) - 1
+    step = max(1, PART_EDGES // max(1, len(table.neighbors) // n))
+    return [slice(a, min(a + step, n)) for a in range(0, n, step)]
 
 
 @dataclass(frozen=True)
@@ -191,6 +286,7 @@ def _count(
     own: np.ndarray,
     part: slice,
     n_classes: int,
+    first_k: int,
     k_max: int,
     words: np.ndarray,
 ) -> _Patterns:
@@ -216,25 +312,28 @@ def _count(
     edge = indptr[owner] + (packed & ((1 << bits) - 1))
     step[edge] = (words[0, 1:] - words[0, :-1])[n_before]
 
-    end = _list_ends(table, part, k_max)  # (n, k_max)
+    end = _list_ends(table, part, k_max)[:, first_k:]  # (n, n_k)
+    n_k = end.shape[1]
     key = _running_sum(step, indptr, end)
     own_count = _running_sum(label == own[owner], indptr, end)
     key += words[1][own_count]
-    key += words[2][: k_max + 1][1:]
+    key += words[2][first_k + 1 : k_max + 1]
     shown_by, _, n_points = distinct_hashes(key.ravel())
-    point, k = np.divmod(shown_by, k_max)
-    k += 1
+    point, k = np.divmod(shown_by, n_k)
+    k += first_k + 1
 
     # The counts of each pattern, read off a point that shows it.
     first_group = np.searchsorted(starts, indptr)
     owner, which = expand(first_group, point)
-    length = end[point, k - 1] - indptr[point]
+    length = end[point, k - first_k - 1] - indptr[point]
+    first_place = packed[starts] & ((1 << bits) - 1)
+    present = first_place[which] < length[owner]
+    owner, which = owner[present], which[present]
     value = np.searchsorted(packed, (group[starts[which]] << bits) + length[owner]) - starts[which]
-    present = value > 0
-    n_present = np.bincount(owner[present], minlength=len(point))
+    n_present = np.bincount(owner, minlength=len(point))
     counts = Counts(
         np.concatenate([[0], np.cumsum(n_present)]),
-        value[present],
+        value,
         n_classes - n_present,
         own_count.ravel()[shown_by],
         (length if table.by_size else k).astype(float),
@@ -250,7 +349,9 @@ def _list_ends(table: Neighborhoods, part: slice, k_max: int) -> np.ndarray:
     if table.k_max is not None:
         return start + np.arange(1, k_max + 1)
     owner = np.repeat(np.arange(n), np.diff(table.indptr[part.start : part.stop + 1]))
-    joined = np.bincount(owner * k_max + table.ranks[first:last], minlength=n * k_max)
+    ranks = table.ranks[first:last]
+    inside = ranks < k_max
+    joined = np.bincount(owner[inside] * k_max + ranks[inside], minlength=n * k_max)
     return start + joined.reshape(n, k_max).cumsum(axis=1)
 
 
