@@ -178,8 +178,8 @@ def growth(n_small: int, n_large: int, setting: Setting) -> list[Result]:
 
 def classes(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
     """fit and predict_proba of the same points with few classes and with many."""
-    most = 100 if setting.quick else 1_000
-    numbers = [10, 30, 100] if setting.quick else [10, 100, 1_000]
+    most = 40 if setting.quick else 1_000
+    numbers = [10, 20, 40] if setting.quick else [10, 100, 1_000]
     results, calls, models = [], {}, {}
     for n_classes in sorted(numbers, reverse=True):
         X, y = mixture(n_rows + n_new, 16, n_classes, n_clusters=2 * most)
