@@ -499,3 +499,19 @@ def test_the_comparison_sees_ties_turned_round():
     table = np.nextafter(search.graph(5, None).distances, np.inf)
     with pytest.raises(AssertionError):
         assert_arrivals(search.arrivals(points(new), 5, table, None), D, D_new, 5)
+
+
+@pytest.mark.parametrize(
+    ("n_points", "n_features", "p", "kind"),
+    [
+        (2_000, 2, 2.0, "TreeSearch"),
+        (2_000, 8, 2.0, "BruteSearch"),
+        (2_000, 8, 1.0, "TreeSearch"),
+        (2_000, 8, 0.5, "BruteSearch"),
+        (30, 5_000, 2.0, "BruteSearch"),
+    ],
+)
+def test_the_search_suits_the_points(n_points, n_features, p, kind):
+    points = np.zeros((n_points, n_features))
+    space = make_space("minkowski", p, None, points)
+    assert type(search_module.make_search(space, points, "auto")).__name__ == kind

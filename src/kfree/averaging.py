@@ -24,7 +24,9 @@ from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
 from kfree.neighbors.structures import HeldOut, NewPoints
 from kfree.training import TABLE_CLASSES, Model
 
-# Up to so many numbers (32 MiB) an array may have in which all K stand beside each other.
+# All K stand beside each other for up to so many training points, all of which are then looked at,
+# and arrays of up to so many numbers (32 MiB).
+AT_ONCE_POINTS = 1000
 AT_ONCE_NUMBERS = 1 << 22
 # Rows in more doubt than this are done again with finer nodes. Where it was less, no class
 # probability was seen to change by more than 1e-7.
@@ -151,7 +153,8 @@ def _fits_at_once(model: Model, rows: OpenLabels, rule: Rule) -> bool:
     new = isinstance(rows.visit, NewPoints) and model.structure == "asymmetric" and rows.joint
     n_points, n_values = len(model.labels), rows.n_classes * rule.beta.shape[1]
     largest = max(rows.n_rows * n_points, max(rows.n_rows, n_points) * n_values)
-    return new and len(model.active) * largest <= AT_ONCE_NUMBERS
+    little = n_points <= AT_ONCE_POINTS and len(model.active) * largest <= AT_ONCE_NUMBERS
+    return new and little
 
 
 def _average_at_once(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.ndarray]:

@@ -35,8 +35,8 @@ from kfree.neighbors.structures import (
     neighborhoods,
 )
 
-# Where k_max="auto" starts, where it stops at the latest, and how much of the posterior the last
-# quarter of the K may hold at the end.
+# The smallest k_max that "auto" takes for many rows, where it stops at the latest, and how much of
+# the posterior the last quarter of the K may hold at the end.
 FIRST_K_MAX = 32
 LAST_K_MAX = 512
 TAIL = 1e-6

@@ -178,7 +178,7 @@ class Histograms:
         self._n_jobs = n_jobs
         parts = _parts(table)
         n_stretches = 1
-        if len(parts) > 1:
+        if len(table.neighbors) * min(n_classes, n_k) > STRETCH_ENTRIES:  # as many as there can be
             sample = _count(
                 *self._of[:2], labels[parts[0]], parts[0], n_classes, 0, n_k, _words(table, n_k)
             )

@@ -410,9 +410,11 @@ def _tree_pays(n_points: int, n_features: int, p: float) -> bool:
     Each further dimension has a tree look at more of the points, so it takes more of them until it
     pays. Without a matrix product, pairs cost more, and trees pay sooner.
     """
+    if n_features > 15:
+        return False
     if p != 2.0:
-        return p >= 1.0 and n_points > 500 and n_features <= 15
-    return n_points > 500 * 30 ** max(0.0, (n_features - 3) / 3) and n_features <= 15
+        return p >= 1.0 and n_points > 500
+    return n_points > 500 * 20 ** max(0.0, (n_features - 3) / 3)
 
 
 def measure_pairs(
