@@ -44,9 +44,9 @@ TAIL = 1e-6
 # few rows speak for themselves only: to multiply what they say would multiply their noise.
 PILOT_ROWS = 500
 PILOT_NEGLIGIBLE = 5.0
-# With fewer points one label matters so much that no node is spared; with somewhat more, none that
-# can matter. Rows that are held out change more than new points do.
-VERY_FEW_POINTS = 40
+# With fewer points one label matters so much that no node is spared; with somewhat more, under the
+# symmetric structures, none that can matter. Rows that are held out change more than new points do.
+VERY_FEW_POINTS = 100
 FEW_POINTS = 100
 FEW_POINTS_HELD_OUT = 200
 # With more classes than this, only those that occur near a point are looked at. Tables of at most
@@ -88,7 +88,7 @@ class Model:
         """Nodes that serve every new point."""
         if len(self.labels) < VERY_FEW_POINTS:
             return all_nodes(self.posterior)
-        if len(self.labels) < FEW_POINTS:
+        if len(self.labels) < FEW_POINTS and self.structure != "asymmetric":
             return trimmed(self.posterior)
         log_worst = self.histogram.log_worst
         return reduced(self.posterior, log_worst, self.n_classes, _reach_new)
