@@ -46,7 +46,7 @@ PILOT_ROWS = 500
 PILOT_NEGLIGIBLE = 5.0
 # With fewer points one label matters so much that no node is spared; with somewhat more, under the
 # symmetric structures, none that can matter. Rows that are held out change more than new points do.
-VERY_FEW_POINTS = 100
+VERY_FEW_POINTS = 40
 FEW_POINTS = 100
 FEW_POINTS_HELD_OUT = 200
 # With more classes than this, only those that occur near a point are looked at. Tables of at most
