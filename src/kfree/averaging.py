@@ -8,8 +8,9 @@ best ("KOREA optimal").
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from kfree.likelihood.joining import log_joint
 from kfree.likelihood.leaving import Leaving
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
-from kfree.neighbors.structures import HeldOut, NewPoints
+from kfree.neighbors.structures import JOINING, HeldOut, NewPoints
 from kfree.training import TABLE_CLASSES, Model
 
 # All K stand beside each other for up to so many training points, all of which are then looked at,
@@ -113,8 +114,8 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     doubtful = np.flatnonzero(doubt > DOUBT)
     if len(doubtful):
         finer, _ = _average(model, rows.take(doubtful), model.fine_rule)
-        for field in fields(Average):
-            getattr(average, field.name)[doubtful] = getattr(finer, field.name)
+        for name in (field.name for field in dataclasses.fields(Average)):
+            getattr(average, name)[doubtful] = getattr(finer, name)
     return average
 
 
@@ -234,9 +235,7 @@ def _log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
         return lambda i: leaving.at(int(model.active[i]) + 1, rule.of(i)[0])
     if not isinstance(visit, NewPoints):
         return None
-    if model.structure != "asymmetric":
-        if not rows.joint or rows.n_classes > DENSE_CLASSES:
-            return None
+    if model.structure in JOINING and rows.joint and rows.n_classes <= DENSE_CLASSES:
 
         def joining(i: int) -> np.ndarray:
             k, beta = model.active[i] + 1, rule.of(i)[0]

@@ -190,15 +190,16 @@ class Histograms:
 
     def stretch(self, i: int) -> Histogram:
         """The histogram of the i-th stretch of K."""
-        if i not in self._kept:
+        found = self._kept.get(i)  # looked up once: another thread may drop it
+        if found is None:
             span = self.stretches[i]
             found = histogram(*self._of, span.stop, n_jobs=self._n_jobs, first=span.start)
             self._worst[i] = found.worst
-            n_kept = sum(len(kept.counts.value) for kept in self._kept.values())
+            n_kept = sum(len(kept.counts.value) for kept in list(self._kept.values()))
             if n_kept + len(found.counts.value) > 6 * STRETCH_ENTRIES:
-                self._kept.clear()
+                self._kept = {}
             self._kept[i] = found
-        return self._kept[i]
+        return found
 
     def whole(self) -> Histogram:
         """The histogram of all K at once, whatever memory that takes."""

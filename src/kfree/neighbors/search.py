@@ -327,9 +327,10 @@ class BruteSearch(Search):
         indices, distances = _first(row, point, distance, k)
         if radii is None:
             return indices, distances, *_nothing()
-        if self._latest is None or self._latest[0] != k:
-            self._latest = k, self.products.reach(radii)
-        pairs = self.products.within(*found, self._latest[1])
+        latest = self._latest
+        if latest is None or latest[0] != k:
+            latest = self._latest = k, self.products.reach(radii)
+        pairs = self.products.within(*found, latest[1])
         if pairs is None:
             return None
         row, point = pairs

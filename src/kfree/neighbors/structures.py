@@ -23,6 +23,8 @@ from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Arrivals
 
 STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
+# Those under which a new point joins whoever it has as a neighbor, and edges go on both sides.
+JOINING = ("boltzmann", "boltzmann2")
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,18 @@ def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
     owner = np.concatenate([source, target])
     neighbor = np.concatenate([target, source])
     rank = np.concatenate([forward, forward])
+    return _in_lists(n, owner, neighbor, rank, by_size=structure == "boltzmann2")
+
+
+def _in_lists(
+    n: int, owner: np.ndarray, neighbor: np.ndarray, rank: np.ndarray, by_size: bool
+) -> Neighborhoods:
+    """Neighborhoods of n points from edges in any order."""
     # Values sort faster than an order does, so the order is packed into them.
     bits = len(owner).bit_length()
-    packed = ((owner * np.int64(k_max) + rank) << bits) | np.arange(len(owner))
-    order = np.sort(packed) & ((1 << bits) - 1)
+    key = owner * (np.int64(rank.max(initial=0)) + 1) + rank
+    order = np.sort((key << bits) | np.arange(len(owner))) & ((1 << bits) - 1)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))])
-    by_size = structure == "boltzmann2"
     return Neighborhoods(indptr, neighbor[order], rank[order], by_size)
 
 
