@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
 
+from kfree.neighbors import candidates
 from kfree.neighbors import search as search_module
 from kfree.neighbors.metric import BOOLEAN, METRICS, POWER, make_space
 from kfree.neighbors.search import make_search
@@ -460,7 +461,8 @@ def test_blocks_change_nothing(cut, kind, metric, algorithm, monkeypatch):
     graph = search.graph(6, None)
     arrivals = search.arrivals(points(new), 6, graph.distances, None)
     for name, value in cut.items():
-        monkeypatch.setattr(search_module, name, value)
+        module = candidates if name == "PAIR_COORDINATES" else search_module
+        monkeypatch.setattr(module, name, value)
     search, points = searcher(X, metric, algorithm=algorithm)
     for n_jobs in (None, 2):
         assert_same(search.graph(6, n_jobs), graph)

@@ -14,17 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from kfree.neighbors.candidates import closer, in_order, measure_pairs, nothing
 from kfree.neighbors.metric import Minkowski
-from kfree.neighbors.search import (
-    MARGIN,
-    SPARE,
-    BruteSearch,
-    Search,
-    _closer,
-    _in_order,
-    _nothing,
-    measure_pairs,
-)
+from kfree.neighbors.search import MARGIN, SPARE, BruteSearch, Search
 
 # How many rows are given to faiss at a time, and how often it is asked for more points, with how
 # many times as many each time.
@@ -138,7 +130,7 @@ class FaissSearch(Search):
             indices = indices[~itself].reshape(len(queries), n_asked - 1)
         row = np.repeat(np.arange(len(queries)), indices.shape[1])
         flat = measure_pairs(self.space, queries, self.points, row, indices.ravel())
-        indices, distances = _in_order(indices, flat.reshape(indices.shape))
+        indices, distances = in_order(indices, flat.reshape(indices.shape))
         indices, distances = indices[:, :k], distances[:, :k]
         # Points left out are at the border or beyond it, up to rounding.
         last = (self.scale * distances[:, -1]) ** 2 * (1.0 + MARGIN)
@@ -150,10 +142,10 @@ class FaissSearch(Search):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         indices, distances = self._nearest(queries, k, None)
         if radii is None:
-            return indices, distances, *_nothing()
+            return indices, distances, *nothing()
         row, point = self._within(queries, k, radii)
         distance = measure_pairs(self.space, queries, self.points, row, point)
-        return indices, distances, *_closer(row, point, distance, radii)
+        return indices, distances, *closer(row, point, distance, radii)
 
     def _within(
         self, queries: np.ndarray, k: int, radii: np.ndarray
@@ -164,7 +156,7 @@ class FaissSearch(Search):
         more of them as long as the last may still be within its radius.
         """
         small, squares, far = self._rounded(queries)
-        pairs = [_nothing()[:2]]
+        pairs = [nothing()[:2]]
         for part in self._exact_blocks(np.flatnonzero(far)):
             _, _, row, point, _ = self.exact._arrive(queries[part], k, radii)
             pairs.append((part[row], point))

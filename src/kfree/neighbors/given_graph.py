@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from kfree.neighbors.candidates import closer, nothing
 from kfree.neighbors.flat import expand
-from kfree.neighbors.search import Search, _closer, _nothing
+from kfree.neighbors.search import Search
 
 # How many rows are looked at at a time.
 BLOCK_ROWS = 8192
@@ -103,6 +104,6 @@ class GivenGraph(Search):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         indices, distances = queries.first(k)
         if radii is None:
-            return indices, distances, *_nothing()
+            return indices, distances, *nothing()
         row = np.repeat(np.arange(len(queries)), queries.lengths)
-        return indices, distances, *_closer(row, queries.indices, queries.distances, radii)
+        return indices, distances, *closer(row, queries.indices, queries.distances, radii)

@@ -20,6 +20,16 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kfree.neighbors.balls import Balls
+from kfree.neighbors.candidates import (
+    closer,
+    flatten,
+    in_order,
+    measure_pairs,
+    nearest_first,
+    nothing,
+    ranks_ahead,
+    slices,
+)
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
 from kfree.neighbors.products import Products, Reach
@@ -36,8 +46,6 @@ BLOCK_DISTANCES = 1 << 21
 LARGEST_BLOCK = 1024
 # How many rows go through a tree at a time.
 BLOCK_ROWS = 1024
-# How many coordinates are gathered at a time to compare pairs of rows.
-PAIR_COORDINATES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,7 @@ class Search(ABC):
 
         def arrive(rows: np.ndarray) -> Arrivals:
             nearest, distances, row, point, distance = self._arrive(queries[rows], k, radii)
-            rank = point if table is None else _ranks(table[:, :k], point, distance)
+            rank = point if table is None else ranks_ahead(table[:, :k], point, distance)
             return Arrivals(nearest, distances, rows[0] + row, point, rank, distance)
 
         found = run(arrive, blocks, n_jobs)
@@ -190,7 +198,7 @@ class TreeSearch(Search):
             itself[~itself.any(axis=1), -1] = True
             indices = indices[~itself].reshape(len(queries), n_asked - 1)
         distances = self._measure(queries, indices)
-        indices, distances = _in_order(indices, distances)
+        indices, distances = in_order(indices, distances)
         if n_asked < n:
             unsure = np.flatnonzero(farthest * (1.0 - MARGIN) <= distances[:, k - 1])
             if len(unsure):
@@ -208,8 +216,8 @@ class TreeSearch(Search):
         counts = self.tree.query_ball_point(queries, reach, p=self.space.p, return_length=True)
         indices = np.empty((len(queries), k), dtype=np.int64)
         distances = np.empty((len(queries), k))
-        for part in _parts(counts, PAIR_COORDINATES):
-            row, point = _flatten(
+        for part in slices(counts):
+            row, point = flatten(
                 self.tree.query_ball_point(
                     queries[part], reach[part], p=self.space.p, return_sorted=False
                 )
@@ -218,7 +226,7 @@ class TreeSearch(Search):
                 others = point != exclude[part][row]
                 row, point = row[others], point[others]
             distance = measure_pairs(self.space, queries[part], self.points, row, point)
-            indices[part], distances[part] = _first(row, point, distance, k)
+            indices[part], distances[part] = nearest_first(row, point, distance, k)
         return indices, distances
 
     def _arrive(
@@ -226,13 +234,13 @@ class TreeSearch(Search):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         indices, distances = self._nearest(queries, k, None)
         if radii is None:
-            return indices, distances, *_nothing()
+            return indices, distances, *nothing()
         # Queries whose nearest points lie together lie together.
         order = np.argsort(self._place[indices[:, 0]])
         row, point = self._balls(k, radii).around(queries[order])
         row = order[row]
         distance = measure_pairs(self.space, queries, self.points, row, point)
-        return indices, distances, *_closer(row, point, distance, radii)
+        return indices, distances, *closer(row, point, distance, radii)
 
     def _balls(self, k: int, radii: np.ndarray) -> Balls:
         """The balls that reach to the k-th neighbors; kept, for new points come again and again."""
@@ -324,9 +332,9 @@ class BruteSearch(Search):
             return None
         row, point = nearest
         distance = measure_pairs(self.space, queries, self.points, row, point)
-        indices, distances = _first(row, point, distance, k)
+        indices, distances = nearest_first(row, point, distance, k)
         if radii is None:
-            return indices, distances, *_nothing()
+            return indices, distances, *nothing()
         latest = self._latest
         if latest is None or latest[0] != k:
             latest = self._latest = k, self.products.reach(radii)
@@ -335,7 +343,7 @@ class BruteSearch(Search):
             return None
         row, point = pairs
         distance = measure_pairs(self.space, queries, self.points, row, point)
-        return indices, distances, *_closer(row, point, distance, radii)
+        return indices, distances, *closer(row, point, distance, radii)
 
     def _nearest_in(
         self,
@@ -355,7 +363,7 @@ class BruteSearch(Search):
         border = np.take_along_axis(block, indices[:, -1:], axis=1)[:, 0]
         row = np.repeat(np.arange(len(block)), n_asked)
         flat = self._decide(queries, block, row, indices.ravel())
-        indices, distances = _in_order(indices, flat.reshape(indices.shape))
+        indices, distances = in_order(indices, flat.reshape(indices.shape))
         indices, distances = indices[:, :k], distances[:, :k]
         if n_asked < n_others:
             last = distances[:, -1] ** 2 if self.product else distances[:, -1]
@@ -365,7 +373,7 @@ class BruteSearch(Search):
                 reach = last[unsure] * (1.0 + MARGIN) + error[unsure]
                 row, point = np.nonzero(block[unsure] <= reach[:, None])
                 flat = self._decide(queries, block, unsure[row], point)
-                indices[unsure], distances[unsure] = _first(row, point, flat, k)
+                indices[unsure], distances[unsure] = nearest_first(row, point, flat, k)
         return indices, distances
 
     def _arrive(
@@ -377,11 +385,11 @@ class BruteSearch(Search):
         block, error = self._propose(queries)
         indices, distances = self._nearest_in(queries, block, error, k, None)
         if radii is None:
-            return indices, distances, *_nothing()
+            return indices, distances, *nothing()
         reach = radii * radii if self.product else radii
         row, point = np.nonzero(block <= reach * (1.0 + MARGIN) + error[:, None])
         distance = self._decide(queries, block, row, point)
-        return indices, distances, *_closer(row, point, distance, radii)
+        return indices, distances, *closer(row, point, distance, radii)
 
 
 def make_search(space: Space, points: Any, algorithm: str) -> Search:
@@ -416,95 +424,3 @@ def _tree_pays(n_points: int, n_features: int, p: float) -> bool:
     if p != 2.0:
         return p >= 1.0 and n_points > 500
     return n_points > 500 * 20 ** max(0.0, (n_features - 3) / 3)
-
-
-def measure_pairs(
-    space: Minkowski, queries: np.ndarray, points: np.ndarray, row: np.ndarray, point: np.ndarray
-) -> np.ndarray:
-    """The distance of each pair (queries[row], points[point])."""
-    out = np.empty(len(row))
-    step = max(1, PAIR_COORDINATES // max(1, points.shape[1]))
-    for start in range(0, len(row), step):
-        part = slice(start, start + step)
-        out[part] = space.between(queries[row[part]], points[point[part]])
-    return out
-
-
-def _in_order(indices: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row sorted by distance, then index."""
-    if (distances[:, 1:] < distances[:, :-1]).any():
-        order = np.argsort(distances, axis=1)
-        indices = np.take_along_axis(indices, order, axis=1)
-        distances = np.take_along_axis(distances, order, axis=1)
-    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
-    if len(tied):
-        order = np.lexsort((indices[tied], distances[tied]), axis=1)
-        indices[tied] = np.take_along_axis(indices[tied], order, axis=1)
-    return indices, distances
-
-
-def _first(
-    row: np.ndarray, point: np.ndarray, distance: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of flat candidates, at least k in every row, the k nearest of each row."""
-    number = np.bincount(row)
-    starts = np.cumsum(number) - number
-    place = np.arange(len(row)) - starts[row]
-    # Rows of equal length sort faster than one flat list; not a number comes last.
-    wide = np.full((len(number), int(number.max())), np.nan)
-    wide[row, place] = distance
-    index = np.zeros(wide.shape, dtype=point.dtype)
-    index[row, place] = point
-    index, wide = _in_order(index, wide)
-    return index[:, :k], wide[:, :k]
-
-
-def _closer(
-    row: np.ndarray, point: np.ndarray, distance: np.ndarray, radii: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The pairs strictly within the training point's radius, ordered by row and point.
-
-    Strictly: the new point comes after every training point at its distance.
-    """
-    inside = np.flatnonzero(distance < radii[point])
-    key = row[inside] * np.int64(len(radii)) + point[inside]
-    if (key[1:] < key[:-1]).any():
-        inside = inside[np.argsort(key)]
-    return row[inside], point[inside], distance[inside]
-
-
-def _ranks(table: np.ndarray, point: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """How many of each training point's neighbors are at most as far as the new point."""
-    # A binary search in every row at once.
-    low = np.zeros(len(point), dtype=np.int32)
-    high = np.full(len(point), table.shape[1], dtype=np.int32)
-    while (low < high).any():
-        middle = (low + high) // 2
-        nearer = table[point, np.minimum(middle, table.shape[1] - 1)] <= distance
-        low = np.where(nearer & (low < high), middle + 1, low)
-        high = np.where(nearer, high, np.minimum(high, middle))
-    return low
-
-
-def _flatten(lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An array of lists as flat (which list, which item)."""
-    lengths = np.fromiter((len(items) for items in lists), dtype=np.int64, count=len(lists))
-    owner = np.repeat(np.arange(len(lists)), lengths)
-    items = [np.asarray(items, dtype=np.int64) for items in lists if items]
-    return owner, np.concatenate(items) if items else np.empty(0, dtype=np.int64)
-
-
-def _parts(counts: np.ndarray, budget: int) -> Iterator[slice]:
-    """Slices whose counts add up to about the budget."""
-    start, total = 0, 0
-    for i, count in enumerate(counts):
-        total += int(count)
-        if total >= budget:
-            yield slice(start, i + 1)
-            start, total = i + 1, 0
-    if start < len(counts):
-        yield slice(start, len(counts))
-
-
-def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
