@@ -1,5 +1,7 @@
 """`kfree audit`: suspects from a table, as a table."""
 
+import csv
+import gzip
 import io
 import json
 
@@ -86,6 +88,74 @@ def test_standard_input_and_output(table):
     assert result.exit_code == 0
     assert list(pd.read_csv(io.StringIO(result.stdout)).columns[:6]) == TOLD
     assert "contradict" in result.stderr
+
+
+def measured(n_rows=40):
+    """Rows as a German office writes them; row 3 has a wrong label."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(n_rows):
+        size = (5.0 if i % 2 else 1.0) + 0.1 * rng.normal()
+        label = "groß" if (i % 2 == 1) != (i == 2) else "klein"
+        weight = "k. A." if i == 2 else f"{1000 * size:.0f},50"
+        day = f"{1 + i % 28:02d}.03.2024"
+        rows.append([f"{i + 1:05d}", f"{size:.2f}0".replace(".", ","), weight, day, label])
+    return [["Nr", "Größe", "Gewicht", "Tag", "Klasse"], *rows]
+
+
+@pytest.mark.parametrize("way", ["semicolons", "tabs", "gzip", "standard input"])
+def test_cells_are_written_as_they_stand(way, tmp_path):
+    rows = measured()
+    separator = "\t" if way == "tabs" else ";"
+    text = "".join(separator.join(row) + "\r\n" for row in rows).encode("cp1252")
+    source = tmp_path / "t.csv"
+    source.write_bytes(gzip.compress(text) if way == "gzip" else text)
+    given = {"input": text} if way == "standard input" else {}
+    name = "-" if given else source
+    result = kfree(name, "-t", "Klasse", "-o", tmp_path / "s.csv", **given)
+    assert result.exit_code == 0, result.output
+    header, *found = csv.reader(io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8")))
+    assert header == [*TOLD, "Nr", "Größe", "Gewicht", "Tag"]
+    assert found[0][:2] == ["3", "groß"]
+    for line in found:
+        number = int(line[0])
+        assert line[len(TOLD) :] == rows[number][:-1]
+        assert line[1] == rows[number][-1]
+
+
+def test_numbers_are_numbers_in_parquet(tmp_path):
+    rows = measured()
+    text = "".join(";".join(row) + "\n" for row in rows)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    kfree(tmp_path / "t.csv", "-t", "Klasse", "-o", tmp_path / "s.parquet")
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    first = rows[found["row_number"][0]]
+    assert found["Größe"][0] == float(first[1].replace(",", "."))
+    # Left out by the model, a cell that is no number, a date: text.
+    assert [found[name][0] for name in ("Nr", "Gewicht", "Tag")] == [first[0], first[2], first[3]]
+
+
+def test_parquet_keeps_its_types(iris, tmp_path):
+    typed = iris.assign(n=np.arange(75, dtype=np.int16) % 7, day=pd.Timestamp("2024-02-29"))
+    typed.to_parquet(tmp_path / "t.parquet")
+    for output in ("s.parquet", "s.csv"):
+        kfree(tmp_path / "t.parquet", "-t", "species", "-o", tmp_path / output)
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    own = ["a", "n", "day"]
+    assert found[own].dtypes.tolist() == typed[own].dtypes.tolist()
+    first = typed.iloc[found["row_number"][0] - 1]
+    assert found.loc[0, own].tolist() == first[own].tolist()
+    assert pd.read_csv(tmp_path / "s.csv")["day"][0] == "2024-02-29"
+
+
+def test_rows_are_counted_as_a_spreadsheet_does_but_for_the_header(tmp_path):
+    lines = [";".join(row) for row in measured()]
+    # A row without a label counts; a cell of two lines is one cell; empty lines at the end.
+    lines[1] = '"0000\n1";1,00;10,00;01.03.2024;'
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n\n\n", encoding="utf-8")
+    kfree(tmp_path / "t.csv", "-t", "Klasse", "-o", tmp_path / "s.csv")
+    (first, *_) = csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8")))
+    assert first["row_number"] == "3" and first["Nr"] == "00003"
 
 
 def test_no_suspects_is_a_table_without_rows(tmp_path):

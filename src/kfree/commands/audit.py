@@ -20,18 +20,27 @@ from kfree.commands.learning import (
     Target,
     fit_model,
     make_model,
+    make_task,
     preparation,
-    read_task,
 )
 from kfree.commands.progress import Working
-from kfree.commands.table_output import table_writer
+from kfree.commands.table_output import has_types, table_writer
 from kfree.commands.telling import say, show, show_json
-from kfree.tables import TableError
+from kfree.tables import TableError, TablePreparation, read_twice
 from kfree.tables.messages import count, listed
 
 STANDARD = "-"
 # How many of the rows are shown on the screen.
 N_SHOWN = 10
+# What is said of each row.
+TOLD = (
+    "row_number",
+    "given_label",
+    "given_probability",
+    "suggested_label",
+    "suggested_probability",
+    "neighbors_against",
+)
 
 
 def audit(
@@ -57,18 +66,20 @@ def audit(
     """Find the rows of a table whose label the other rows contradict.
 
     Writes these rows, the most suspicious first: the number of the row in the table (the first
-    after the header is 1), its label and how probable the other rows make that label, the label
-    that they suggest and its probability, the rows nearest to it that have the suggested label,
-    then the table's own columns.
+    after the header is 1, which a spreadsheet shows as its line 2), its label and how probable the
+    other rows make that label, the label that they suggest and its probability, the rows nearest to
+    it that have the suggested label, then the table's other columns, as they are written there.
 
     Example: `kfree audit iris.csv --target species --output suspects.csv`
     """
     if as_json and output == STANDARD:
         raise typer.BadParameter("--json and --output - would both write to standard output.")
-    task = read_task(data, target)
+    with Working("Reading the table"):
+        frame, cells = read_twice(data)
+    task = make_task(frame, data, target)
+    _refuse_taken(task.features)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     # Opened first: that the rows cannot be written is better known before the work.
-    # Its columns have their types already, so there are none to be made numbers.
     with table_writer(output, []) as write:
         fit_model(model, task)
         with Working("Judging each label by the other rows"):
@@ -77,7 +88,10 @@ def audit(
         suspects = found.take(min(n_contradicted, top or n_contradicted))
         # Rows without a label were left out, so a row's place among the others is not its number.
         numbers = task.features.index.to_numpy() + 1
-        write(_table(suspects, numbers, task.features), {})
+        own = cells.loc[task.features.index, list(task.features.columns)]
+        if has_types(output):
+            own = _typed(own, task.features, model[0])
+        write(_table(suspects, numbers, own), {})
     notes = [*task.notes, *model[0].notes_]
     if as_json:
         show_json(
@@ -123,7 +137,24 @@ def audit(
         tell(f"\n{count(len(suspects.rows), 'row')} written to {output}.")
 
 
-def _table(suspects: LabelAudit, numbers: np.ndarray, features: Any) -> Any:
+def _refuse_taken(features: Any) -> None:
+    taken = [name for name in TOLD if name in features.columns]
+    if taken:
+        raise TableError(
+            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
+            "the audit is written under these names."
+        )
+
+
+def _typed(cells: Any, features: Any, prepare: TablePreparation) -> Any:
+    """The cells, but as numbers where the model and the table have numbers."""
+    from pandas.api.types import is_numeric_dtype
+
+    used = [name for name in prepare.numbers_ if is_numeric_dtype(features[name])]
+    return cells.assign(**{name: features[name] for name in used})
+
+
+def _table(suspects: LabelAudit, numbers: np.ndarray, own: Any) -> Any:
     """What is said of each row, then the row itself."""
     import pandas as pd
 
@@ -131,21 +162,16 @@ def _table(suspects: LabelAudit, numbers: np.ndarray, features: Any) -> Any:
         " ".join(map(str, _numbers_against(suspects, numbers, i)))
         for i in range(len(suspects.rows))
     ]
-    told = {
-        "row_number": numbers[suspects.rows],
-        "given_label": suspects.given,
-        "given_probability": np.round(suspects.given_probability, 6),
-        "suggested_label": suspects.suggested,
-        "suggested_probability": np.round(suspects.suggested_probability, 6),
-        "neighbors_against": np.array(against, dtype=str),
-    }
-    taken = [name for name in told if name in features.columns]
-    if taken:
-        raise TableError(
-            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
-            "the audit is written under these names."
-        )
-    return pd.DataFrame(told).join(features.iloc[suspects.rows].reset_index(drop=True))
+    told = (
+        numbers[suspects.rows],
+        suspects.given,
+        np.round(suspects.given_probability, 6),
+        suspects.suggested,
+        np.round(suspects.suggested_probability, 6),
+        np.array(against, dtype=str),
+    )
+    frame = pd.DataFrame(dict(zip(TOLD, told, strict=True)))
+    return frame.join(own.iloc[suspects.rows].reset_index(drop=True))
 
 
 def _numbers_against(suspects: LabelAudit, numbers: np.ndarray, i: int) -> list[int]:

@@ -75,6 +75,11 @@ def read_task(source: str, target: str) -> Task:
     """Read a table and take its target out."""
     with Working("Reading the table"):
         frame = read_table(source)
+    return make_task(frame, source, target)
+
+
+def make_task(frame: Any, source: str, target: str) -> Task:
+    """Take the target out of a table that was read."""
     notes: list[str] = []
     features, labels = split_target(frame, target, say=notes.append)
     name = "standard input" if source == "-" else Path(source).name

@@ -35,15 +35,24 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
             with _as_text(sys.stdout.buffer) as text:
                 yield _text_writer(text, ",")
             return
-        suffixes = [suffix.lower() for suffix in Path(output).suffixes]
+        suffixes = _suffixes(output)
         file = stack.enter_context(replacing(output))
-        if suffixes[-1:] == [".parquet"]:
+        if has_types(output):
             yield from _parquet_writer(file, numbers)
             return
         if suffixes[-1:] == [".gz"]:
             file = stack.enter_context(gzip.GzipFile(fileobj=file, mode="wb", filename=""))  # type: ignore[assignment]
         with _as_text(file) as text:
             yield _text_writer(text, "\t" if ".tsv" in suffixes[-2:] else ",")
+
+
+def has_types(output: str) -> bool:
+    """Whether a table of this name holds numbers as numbers: Parquet."""
+    return _suffixes(output)[-1:] == [".parquet"]
+
+
+def _suffixes(output: str) -> list[str]:
+    return [suffix.lower() for suffix in Path(output).suffixes]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -94,10 +94,38 @@ def read_blocks(
             return
         form = detect(head, len(head) < HEAD_BYTES, name)
         text = getattr(like, "text_columns_", [])
-        kinds = {column: str for column in text if column in form.names}
-        yield from _text_blocks(
-            stream, form, rows, dtype=kinds, na_values=MISSING, keep_default_na=False
-        )
+        kinds = {str(column): str for column in text if column in form.names}
+        yield from _value_blocks(stream, form, rows, kinds)
+
+
+def read_twice(source: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read a whole table as values and as it is written.
+
+    Parameters
+    ----------
+    source : str or Path
+        The file; "-" is standard input.
+
+    Returns
+    -------
+    values : pandas.DataFrame
+        What `read_table` gives.
+    cells : pandas.DataFrame
+        The same rows and columns. Of a text file the texts of its cells as they stand, 007 and
+        1,50; of Parquet, which has types, the values once more.
+    """
+    import pandas as pd
+
+    name = _name(source)
+    with _telling(name), _opened(source) as (head, stream):
+        if head.startswith(PARQUET):
+            values = pd.concat(list(_parquet_blocks(stream, source, None, name)))
+            return values, values
+        form = detect(head, len(head) < HEAD_BYTES, name)
+        # Kept, since standard input can be read only once, and a file may change meanwhile.
+        text = stream.read()
+        values = pd.concat(list(_value_blocks(io.BytesIO(text), form, None, {})))
+        return values, pd.concat(list(_cell_blocks(io.BytesIO(text), form, None)))
 
 
 def read_cells(
@@ -129,7 +157,7 @@ def read_cells(
                 yield block, block
             return
         form = detect(head, len(head) < HEAD_BYTES, name)
-        for cells in _text_blocks(stream, form, rows, dtype=str, na_filter=False):
+        for cells in _cell_blocks(stream, form, rows):
             if form.decimal == ",":
                 cells = _with_points(cells, form, like)
             yield cells, _values(cells, like)
@@ -156,6 +184,18 @@ def _values(cells: pd.DataFrame, like: TablePreparation) -> pd.DataFrame:
         if bool((numbers.notna() == values[name].notna()).all()):
             values[name] = numbers
     return values
+
+
+def _value_blocks(
+    stream: BinaryIO, form: Format, rows: int | None, kinds: Mapping[str, type]
+) -> Iterator[pd.DataFrame]:
+    """What the cells mean; `kinds` says of columns what they are."""
+    return _text_blocks(stream, form, rows, dtype=kinds, na_values=MISSING, keep_default_na=False)
+
+
+def _cell_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[pd.DataFrame]:
+    """The texts of the cells as they stand."""
+    return _text_blocks(stream, form, rows, dtype=str, na_filter=False)
 
 
 def _text_blocks(
