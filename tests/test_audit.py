@@ -62,6 +62,25 @@ def test_probabilities_are_those_of_leaving_out(audit, flipped):
     np.testing.assert_array_equal(audit.suggested_probability, proba.max(axis=1))
 
 
+def test_probabilities_that_are_known_are_not_computed_again(audit, flipped, monkeypatch):
+    X, y, _ = flipped
+    model = KFreeClassifier(k_max=16).fit(X, y)
+    known = model.posterior(None).class_probabilities
+    monkeypatch.setattr(KFreeClassifier, "_averages", lambda *args: pytest.fail("computed again"))
+    again = audit_labels(model, probabilities=known)
+    for name, value in vars(audit).items():
+        np.testing.assert_array_equal(getattr(again, name), value)
+
+
+def test_probabilities_of_other_rows_are_refused(flipped):
+    X, y, _ = flipped
+    model = KFreeClassifier(k_max=4).fit(X, y)
+    with pytest.raises(ValueError, match=r"shape \(150, 3\).*got \(2, 3\)"):
+        audit_labels(model, probabilities=np.full((2, 3), 1 / 3))
+    with pytest.raises(ValueError, match="must all be positive"):
+        audit_labels(model, probabilities=np.tile([0.0, 0.5, 0.5], (150, 1)))
+
+
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_own_label_has_no_say(flipped, structure):
     """Whatever label the row has, the others' view of it is the same."""

@@ -95,6 +95,26 @@ def test_scores_are_leave_one_out(table, report):
     assert (np.diff(p[found.most_uncertain]) >= 0).all()
 
 
+def test_rows_are_left_out_once(monkeypatch):
+    """Also the draws of a sampler without a seed are then the same in all chapters."""
+    X, y = make_blobs(60, centers=2, cluster_std=4.0, random_state=0)
+    asked, posterior = [], KFreeClassifier.posterior
+    monkeypatch.setattr(
+        KFreeClassifier, "posterior", lambda self, X: asked.append(X) or posterior(self, X)
+    )
+    proba = KFreeClassifier.predict_proba
+
+    def only_new(self, X):
+        assert X is not None
+        return proba(self, X)
+
+    monkeypatch.setattr(KFreeClassifier, "predict_proba", only_new)
+    found = make_report(X, y, model=KFreeClassifier(k_max=8)).findings
+    assert asked == [None]
+    p = found.posterior.class_probabilities[found.audit.rows]
+    np.testing.assert_array_equal(found.audit.given_probability, p[range(60), y[found.audit.rows]])
+
+
 def test_knn_search_is_that_of_scikit_learn():
     X, y = make_blobs(160, centers=4, cluster_std=3.0, random_state=1)
     like = KFreeClassifier()

@@ -252,6 +252,19 @@ def check_n_listed(n_neighbors: Any) -> None:
     _whole("n_neighbors", n_neighbors)
 
 
+def check_held_out(probabilities: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Leave-one-out probabilities that were computed before."""
+    probabilities = np.asarray(probabilities, dtype=float)
+    if probabilities.shape != shape:
+        raise ValueError(
+            f"probabilities must have shape {shape}, one row for each training row and one column "
+            f"for each class; got {probabilities.shape}."
+        )
+    if not (np.isfinite(probabilities) & (probabilities > 0.0)).all():
+        raise ValueError("probabilities must all be positive and finite.")
+    return probabilities
+
+
 def check_given(estimator: Any, X: Any) -> None:
     """Raise if there are no rows where leave-one-out is not offered."""
     if X is None:

@@ -149,7 +149,7 @@ def find(
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(confusion, (classifier._model.labels, predicted), 1)
     step("judging the labels")
-    audit = audit_labels(classifier)
+    audit = audit_labels(classifier, probabilities=probabilities)
     with warnings.catch_warnings():
         # In a fold a category may be new; of the whole table the notes tell.
         warnings.simplefilter("ignore", TableWarning)
