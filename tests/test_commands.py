@@ -28,6 +28,7 @@ from kfree.commands.k_bars import bars, credible_k, in_words
 from kfree.commands.telling import told
 from kfree.evaluation import Evaluation, Spread
 from kfree.evaluation.scores import accuracy, log_loss
+from kfree.tables import TablePreparation
 
 APP = make_app()
 SORTS = ("Birke", "Föhre", "Lärche")
@@ -466,6 +467,20 @@ def test_long_work_is_spoken_of(monkeypatch, capsys):
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == ["Counting: 0 of 2 steps ...", "Counting: 1 of 2 steps ..."]
+
+
+def test_what_is_said_once(capsys):
+    @told
+    def speak():
+        for value in ("red", "blue"):
+            for name in ("a: b", "a: c"):
+                frame = pd.DataFrame({"a: b": ["x", "y"], "a: c": ["x", "y"]})
+                new = pd.DataFrame({"a: b": ["x"], "a: c": ["x"]}).assign(**{name: value})
+                TablePreparation().fit(frame).transform(new)
+
+    speak()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("'")[1] for line in lines] == ["a: b", "a: c"]
 
 
 def test_short_work_is_not_spoken_of(capsys):

@@ -260,6 +260,15 @@ def test_what_was_done_to_columns_is_said(report):
     assert kinds["Kennung"].startswith("left out")
 
 
+def test_only_identifiers_name_rows(table):
+    """What a column is counts, not the words that say why it was left out."""
+    frame, labels = table
+    told = frame.assign(role="identifier")[["role", *frame.columns]]
+    assert make_report(told, labels).findings.row_names[3] == "3 (A-003)"
+    bare = make_report(told.drop(columns="Kennung"), labels).findings
+    assert bare.row_names[3] == 3
+
+
 def test_summary_is_for_json(report, table):
     summary = json.loads(json.dumps(report.findings.summary()))
     assert summary["n_rows"] == 60 and summary["classes"]["klein"] == 20

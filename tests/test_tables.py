@@ -307,6 +307,7 @@ class TestKinds:
     )
     def test_identifiers(self, name, values):
         fitted = self.kinds(**{name: values})
+        assert fitted.identifiers_ == [name]
         assert "identifier" in fitted.left_out_[name]
         again = TablePreparation(keep=[name]).fit(pd.DataFrame({name: values, "b": [0, 1] * 20}))
         assert again.left_out_ == {}

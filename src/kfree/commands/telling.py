@@ -104,10 +104,9 @@ def _warnings_once() -> Callable:
 
     def show_warning(message: Any, *args: Any, **kwargs: Any) -> None:
         text = " ".join(str(message).split())
-        # Examples and lists, which may differ, stand at the end.
-        beginning = text.split(": ")[0].split(", such as")[0]
-        if beginning not in shown:
-            shown.add(beginning)
+        topic = getattr(message, "topic", text)
+        if topic not in shown:
+            shown.add(topic)
             say(f"Note: {text}", style="yellow")
 
     return show_warning

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kfree.tables import TablePreparation
+
 
 @dataclass(frozen=True)
 class ColumnSummary:
@@ -18,22 +20,20 @@ class ColumnSummary:
     values: str
 
 
-def summarize(X: Any, preparation: Any) -> tuple[ColumnSummary, ...]:
+def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ...]:
     """One record for each column of a data frame or an array.
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (n_samples, n_features)
-    preparation : Pipeline or None
-        A step of it may be a fitted TablePreparation, which knows what the columns are.
+    table : TablePreparation or None
+        Fitted; it knows what the columns are.
     """
     if not hasattr(X, "iloc"):
         return tuple(
             _summary(f"feature {j}", "number", X[:, j], X[:, j] != X[:, j])
             for j in range(X.shape[1])
         )
-    steps = [step for _, step in preparation.steps] if preparation is not None else []
-    table = next((step for step in steps if hasattr(step, "left_out_")), None)
     found = []
     for j, name in enumerate(map(str, X.columns)):
         column = X.iloc[:, j]

@@ -21,7 +21,7 @@ from kfree.evaluation.scores import Scores, score
 from kfree.posterior import Posterior
 from kfree.report.columns import ColumnSummary, summarize
 from kfree.report.comparison import Comparison, compare
-from kfree.tables import TableWarning
+from kfree.tables import TablePreparation, TableWarning
 
 #: How often labels are drawn to learn what calibration error chance alone makes.
 N_CHANCE = 400
@@ -154,9 +154,10 @@ def find(
         # In a fold a category may be new; of the whole table the notes tell.
         warnings.simplefilter("ignore", TableWarning)
         comparison = compare(preparation, classifier, X, y, step)
+    table = _table_step(preparation)
     return Findings(
         classifier=classifier,
-        row_names=_row_names(X, row_names, count_from, _table_step(preparation)),
+        row_names=_row_names(X, row_names, count_from, table),
         counted_from=count_from if row_names is None and _is_counted(X) else None,
         labels=y,
         posterior=posterior,
@@ -168,8 +169,8 @@ def find(
         confusion=confusion,
         audit=audit,
         comparison=comparison,
-        columns=summarize(X, preparation),
-        notes=(*notes, *getattr(_table_step(preparation), "notes_", ())),
+        columns=summarize(X, table),
+        notes=(*notes, *(table.notes_ if table is not None else ())),
         seconds=seconds,
     )
 
@@ -207,25 +208,23 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def _table_step(preparation: Any) -> Any:
+def _table_step(preparation: Any) -> TablePreparation | None:
     """The step that knows what was done to the columns."""
     steps = [step for _, step in preparation.steps] if preparation is not None else []
-    return next((step for step in steps if hasattr(step, "notes_")), None)
+    return next((step for step in steps if isinstance(step, TablePreparation)), None)
 
 
-def _row_names(X: Any, given: Any, count_from: int, table: Any) -> NDArray:
+def _row_names(X: Any, given: Any, count_from: int, table: TablePreparation | None) -> NDArray:
     if given is not None:
         if len(given) != len(X):
             raise ValueError(f"row_names has {len(given)} names, but X has {len(X)} rows.")
         return np.asarray(given)
     index = np.asarray(X.index) if hasattr(X, "iloc") else np.arange(len(X))
     names = index + count_from if _is_counted(X) else index
-    left_out = getattr(table, "left_out_", {})
-    identifier = next((name for name, why in left_out.items() if "identifier" in why), None)
-    if identifier is None:
+    if table is None or not table.identifiers_:
         return names
     # An identifier tells nothing about the class, but it tells people which row is meant.
-    cells = X.iloc[:, [str(name) for name in X.columns].index(identifier)]
+    cells = X.iloc[:, [str(name) for name in X.columns].index(table.identifiers_[0])]
     return np.array([f"{name} ({cell})" for name, cell in zip(names, cells, strict=True)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +43,8 @@ class Column:
 
     name: str
     kind: Kind
-    why: str = ""  # it is left out
+    why: str = ""  # it is left out, for people
+    identifier: bool = False  # it is left out as one
     date_format: str = ""  # of dates that are text
     n_missing: int = 0
     n_values: int = 0  # different ones
@@ -68,7 +69,7 @@ def judge(column: Any, *, keep: bool = False, category: bool = False) -> Column:
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         numbers = as_numbers(column)
         if not keep and _counts_rows(name, numbers):
-            return Column(name, "left out", "it numbers the rows: an identifier")
+            return Column(name, "left out", "it numbers the rows: an identifier", identifier=True)
         return _unless_constant(column, Column(name, "number"), numbers)
     return _judge_text(column, keep)
 
@@ -101,7 +102,8 @@ def _judge_text(column: Any, keep: bool) -> Column:
     n_values = len(set(present))
     if not keep:
         if n_values == len(present) and len(present) >= FEWEST_ROWS_IN_ORDER:
-            return Column(name, "left out", "every row has a value of its own: an identifier")
+            why = "every row has a value of its own: an identifier"
+            return Column(name, "left out", why, identifier=True)
         if n_values > MANY_VALUES and n_values > MANY_SHARE * len(present):
             return Column(name, "left out", "nearly every row has a value of its own: free text")
     return _unless_constant(column, Column(name, "category"), text)
@@ -159,9 +161,7 @@ def _unless_constant(column: Any, found: Column, values: np.ndarray) -> Column:
     if n_values == 1 and not (text and n_missing):
         shown = present[0] if text else column.dropna().iloc[0]
         return Column(found.name, "left out", f"it is always {str(shown)!r}")
-    return Column(
-        found.name, found.kind, "", found.date_format, n_missing, n_values, found.unreadable
-    )
+    return replace(found, n_missing=n_missing, n_values=n_values)
 
 
 def _counts_rows(name: str, numbers: np.ndarray) -> bool:

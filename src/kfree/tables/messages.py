@@ -15,7 +15,18 @@ class TableError(ValueError):
 
 
 class TableWarning(UserWarning):
-    """Something in a table was passed over, put right or filled in."""
+    """Something in a table was passed over, put right or filled in.
+
+    Parameters
+    ----------
+    sentence : str
+    topic : str, default: the sentence
+        What it is about. Of a table that is read in blocks the examples may differ, not the topic.
+    """
+
+    def __init__(self, sentence: str, topic: str | None = None) -> None:
+        super().__init__(sentence)
+        self.topic = sentence if topic is None else topic
 
 
 def listed(names: Iterable[Any], most: int = MOST_NAMES) -> str:

@@ -23,6 +23,9 @@ MISSING = "(missing)"
 # From how many cells on a column of numbers without a single number is taken as a mistake.
 FEWEST_CELLS = 10
 
+# Is given a sentence, and what it is about.
+Say = Callable[[str, str], None]
+
 
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Makes a table ready for a classifier that measures distances.
@@ -53,6 +56,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         The columns taken as numbers (dates among them) and as categories.
     left_out_ : dict of str to str
         The columns left out, and why.
+    identifiers_ : list of str
+        Those of them that were left out as identifiers.
     feature_names_in_ : ndarray of str
     n_features_in_ : int
 
@@ -123,6 +128,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.left_out_ = {
             column.name: column.why for column in columns if column.kind == "left out"
         }
+        self.identifiers_ = [column.name for column in columns if column.identifier]
         self.text_columns_ = [name for name in frame.columns if _is_text(frame[name])]
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
         self.n_features_in_ = len(frame.columns)
@@ -165,7 +171,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             )
         unknown = [name for name in frame.columns if name not in set(self.feature_names_in_)]
         if unknown:
-            _warn(f"Columns that the model does not know were passed over: {listed(unknown)}.")
+            _warn(
+                f"Columns that the model does not know were passed over: {listed(unknown)}.",
+                "unknown columns",
+            )
         if not len(frame):
             return np.empty((0, len(self.get_feature_names_out())))
         plain = self._plain(frame, _warn)
@@ -195,7 +204,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 names += [] if few is None else [f"{name}=(other)"]
         return np.array(names, dtype=object)
 
-    def _plain(self, frame: Any, say: Callable[[str], None]) -> Any:
+    def _plain(self, frame: Any, say: Say) -> Any:
         """The used columns only, each as floats or as texts without missing ones."""
         import pandas as pd
 
@@ -214,13 +223,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             plain[name] = pd.Series(text, dtype=object)
         return pd.DataFrame(plain)
 
-    def _look_at_categories(self, plain: Any, say: Callable[[str], None]) -> None:
+    def _look_at_categories(self, plain: Any, say: Say) -> None:
         """Say which values were not there in fit."""
         encoder = self.transformer_.named_transformers_["categories"]
         for name, known in zip(self.categories_, encoder.categories_, strict=True):
             new = sorted(set(plain[name]) - set(known) - {MISSING})
             if new:
-                say(f"The column {name!r} has values that were not there in fit: {listed(new)}.")
+                say(
+                    f"The column {name!r} has values that were not there in fit: {listed(new)}.",
+                    f"new values in {name}",
+                )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -255,9 +267,7 @@ def _is_text(column: Any) -> bool:
     return bool(is_object_dtype(column.dtype) or is_string_dtype(column.dtype))
 
 
-def _look_at_numbers(
-    column: Any, numbers: np.ndarray, noun: str, say: Callable[[str], None]
-) -> None:
+def _look_at_numbers(column: Any, numbers: np.ndarray, noun: str, say: Say) -> None:
     """Say which cells of a column are not what they should be; raise if it is all of them."""
     wrong = np.isnan(numbers) & column.notna().to_numpy(dtype=bool)
     if not wrong.any():
@@ -270,7 +280,8 @@ def _look_at_numbers(
         )
     say(
         f"The column {column.name!r} has cells that are not a {noun}, such as {str(example)!r}; "
-        "they were taken as missing."
+        "they were taken as missing.",
+        f"no {noun}s in {column.name}",
     )
 
 
@@ -333,9 +344,9 @@ def _joined(parts: list[str], most: int = 6) -> str:
     return ", ".join(parts)
 
 
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, TableWarning, stacklevel=2)
+def _warn(sentence: str, topic: str) -> None:
+    warnings.warn(TableWarning(sentence, topic), stacklevel=2)
 
 
-def _say_nothing(sentence: str) -> None:
+def _say_nothing(sentence: str, topic: str) -> None:
     """What was found in fit is in the notes."""
