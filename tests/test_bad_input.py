@@ -312,6 +312,57 @@ def test_how_distances_are_measured(Estimator, parameters, words):
     check_fit(Estimator, words, **parameters)
 
 
+@estimators
+@pytest.mark.parametrize("bad", [0, 1.5, "2", True, np.nan])
+def test_number_of_threads(Estimator, bad):
+    words = ["n_jobs", "None or a whole number other than 0", re.escape(repr(bad))]
+    check_fit(Estimator, words, n_jobs=bad)
+
+
+@estimators
+@pytest.mark.parametrize("good", [None, 1, -1, np.int64(2)])
+def test_numbers_of_threads_that_joblib_knows(Estimator, good):
+    assert np.isfinite(Estimator(n_jobs=good).fit(X, Y).predict_proba(X)).all()
+
+
+BENT = np.diag([1.0, 2.0, -0.5])
+METRIC_PARAMS = {
+    "VI not definite": ("mahalanobis", {"VI": BENT}, ["'VI'", "positive semidefinite", "-0.5"]),
+    "V not definite": ("mahalanobis", {"V": BENT}, ["'V'", "positive semidefinite", "-0.5"]),
+    "VI with NaN": ("mahalanobis", {"VI": np.full((3, 3), np.nan)}, ["'VI'", "NaN", "finite"]),
+    "VI of text": ("mahalanobis", {"VI": "close"}, ["'VI'", "numbers", "'close'"]),
+    "V as variances": ("mahalanobis", {"V": [1.0, 1.0, 1.0]}, ["'V'", r"\(3, 3\)"]),
+    "V as a matrix": ("seuclidean", {"V": np.eye(3)}, ["'V'", r"shape \(3,\)"]),
+    "negative variance": ("seuclidean", {"V": [1.0, -1.0, 1.0]}, ["'V'", "negative", "-1"]),
+    "negative weight": ("minkowski", {"w": [1.0, -2.0, 1.0]}, ["'w'", "negative", "-2"]),
+    "negative weight of hamming": ("hamming", {"w": [1, -2, 1]}, ["'w'", "negative", "-2"]),
+    "p": ("minkowski", {"p": -1}, ["metric_params", "'p'", "positive", "-1"]),
+    "p of text": ("minkowski", {"p": "2"}, ["metric_params", "'p'", "positive", "'2'"]),
+    "unknown": ("canberra", {"weights": [1]}, ["'canberra'", "no parameter 'weights'", "'w'"]),
+    "none at all": ("nan_euclidean", {"copy": True}, ["no parameter 'copy'", "none"]),
+}
+
+
+@estimators
+@pytest.mark.parametrize("name", METRIC_PARAMS)
+def test_values_of_metric_params(Estimator, name):
+    metric, params, words = METRIC_PARAMS[name]
+    check_fit(Estimator, words, metric=metric, metric_params=params)
+
+
+def test_tree_and_power_in_metric_params():
+    words = ["kd_tree", "p=0.5", "brute"]
+    check_fit(KFreeClassifier, words, algorithm="kd_tree", metric_params={"p": 0.5})
+
+
+def test_matrices_of_any_rank_are_taken():
+    """A covariance of few rows is singular, and rounding puts its eigenvalues below zero."""
+    low = RNG.normal(size=(3, 2))
+    for matrix in (low @ low.T, np.zeros((3, 3)), np.triu(np.ones((3, 3)))):
+        model = KFreeClassifier(metric="mahalanobis", metric_params={"VI": matrix})
+        assert np.isfinite(model.fit(X, Y).predict_proba(X)).all()
+
+
 @pytest.mark.parametrize("bad", ["sampler", None, 1])
 def test_inference(bad):
     words = ["inference", "'quadrature', 'laplace'", re.escape(repr(bad))]

@@ -26,8 +26,16 @@ Rows = np.ndarray | NeighborLists
 
 INFERENCES = ("quadrature", "laplace", "metropolis")
 UPDATES = ("joint", "conditional")
-# What the metrics that become Minkowski distances take; the others hand everything on.
-METRIC_PARAMS = {"minkowski": {"p", "w"}, "seuclidean": {"V"}, "mahalanobis": {"V", "VI"}}
+# What the metrics take that take anything; a callable is given everything.
+METRIC_PARAMS = {
+    "minkowski": {"p", "w"},
+    "seuclidean": {"V"},
+    "mahalanobis": {"V", "VI"},
+    **{name: {"w"} for name in PAIRWISE - {"haversine", "nan_euclidean"}},
+}
+# Eigenvalues of a matrix that is positive semidefinite may be so far below zero by rounding,
+# relative to the largest.
+ROUNDING = 1e-10
 # Metrics that are a Euclidean distance after a fixed map of the rows.
 EUCLIDEAN = (
     "minkowski",
@@ -63,24 +71,27 @@ def check_metric(metric: Any, p: Any, metric_params: Any, algorithm: str) -> Non
     if metric_params is not None and not isinstance(metric_params, dict):
         raise ValueError(f"metric_params must be a dict or None; got {metric_params!r}.")
     one_of("algorithm", algorithm, ALGORITHMS)
-    known = METRIC_PARAMS.get(metric, set()) if isinstance(metric, str) else None
-    unknown = set(metric_params or {}) - known if known is not None else set()
-    if unknown and metric not in PAIRWISE:
+    params = metric_params or {}
+    known = METRIC_PARAMS.get(metric, set()) if isinstance(metric, str) else set(params)
+    unknown = set(params) - known
+    if unknown:
         names = ", ".join(sorted(map(repr, unknown)))
-        takes = ", ".join(sorted(map(repr, known or {}))) or "none"
+        takes = ", ".join(sorted(map(repr, known))) or "none"
         raise ValueError(f"metric={metric!r} has no parameter {names}; it takes {takes}.")
+    power = params.get("p", p) if metric == "minkowski" else p
+    if not (_is_number(power) and power > 0.0):
+        raise ValueError(f"metric_params['p'] must be positive; got {power!r}.")
     slow = callable(metric) or metric in PAIRWISE or metric == "precomputed"
-    if algorithm == "kd_tree" and (slow or (metric == "minkowski" and p < 1.0)):
+    if algorithm == "kd_tree" and (slow or (metric == "minkowski" and power < 1.0)):
         raise ValueError(
-            f"algorithm='kd_tree' cannot search metric={metric!r} with p={p!r}; "
+            f"algorithm='kd_tree' cannot search metric={metric!r} with p={power!r}; "
             "use algorithm='brute' or 'auto'."
         )
     if algorithm == "faiss":
-        _check_faiss(metric, p, metric_params or {})
+        _check_faiss(metric, power if metric == "minkowski" else 2)
 
 
-def _check_faiss(metric: Any, p: Any, metric_params: dict) -> None:
-    power = metric_params.get("p", p) if metric == "minkowski" else 2
+def _check_faiss(metric: Any, power: Any) -> None:
     if metric not in EUCLIDEAN or power != 2:
         shown = f"{metric!r} with p={power!r}" if metric == "minkowski" else repr(metric)
         raise ValueError(
@@ -91,6 +102,16 @@ def _check_faiss(metric: Any, p: Any, metric_params: dict) -> None:
         raise ImportError(
             "algorithm='faiss' needs the package faiss-cpu; install it with pip install "
             "'kfree[faiss]', or use algorithm='auto'."
+        )
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Raise unless the number of threads is one that joblib knows."""
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, (bool, np.bool_))
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise ValueError(
+            "n_jobs must be None or a whole number other than 0, where -1 means all cores; "
+            f"got {n_jobs!r}."
         )
 
 
@@ -114,6 +135,7 @@ def check_classifier(estimator: Any) -> None:
     if estimator.k_max != "auto":
         _whole("k_max", estimator.k_max, "'auto' or ")
     check_metric(estimator.metric, estimator.p, estimator.metric_params, estimator.algorithm)
+    check_jobs(estimator.n_jobs)
     _whole("n_draws", estimator.n_draws)
     _whole("n_chains", estimator.n_chains)
     _whole("n_burn_in", estimator.n_burn_in, least=0)
@@ -134,6 +156,7 @@ def check_fixed(estimator: Any) -> None:
     one_of("structure", estimator.structure, STRUCTURES)
     _whole("n_neighbors", estimator.n_neighbors)
     check_metric(estimator.metric, estimator.p, estimator.metric_params, estimator.algorithm)
+    check_jobs(estimator.n_jobs)
 
 
 def check_strength(estimator: Any) -> None:
@@ -200,20 +223,41 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
                 f"The sparse X stores no neighbor of row {X.lengths.argmin()} other than itself; "
                 "every training row needs at least 1."
             )
-    for name, value in (estimator.metric_params or {}).items():
-        shape, n = np.shape(value), X.shape[1]
-        wanted = (n, n) if name == "VI" or (name == "V" and len(shape) == 2) else (n,)
-        if name in ("w", "V", "VI") and isinstance(estimator.metric, str) and shape != wanted:
-            raise ValueError(
-                f"metric_params[{name!r}] has shape {shape}; X has {n} features, so it must have "
-                f"shape {wanted}."
-            )
+    if isinstance(estimator.metric, str):
+        for name, value in (estimator.metric_params or {}).items():
+            if name != "p":
+                _check_metric_param(f"metric_params[{name!r}]", value, estimator.metric, X.shape[1])
     if estimator.metric == "haversine" and X.shape[1] != 2:
         raise ValueError(
             "metric='haversine' needs 2 features, latitude and longitude in radians; "
             f"X has {X.shape[1]}."
         )
     return X, encoder.transform(y), encoder.classes_
+
+
+def _check_metric_param(name: str, value: Any, metric: str, n: int) -> None:
+    """Judge weights, variances, or a matrix of (inverse) covariances, for `n` features."""
+    try:
+        values = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers; got {value!r}.") from None
+    wanted = (n, n) if metric == "mahalanobis" else (n,)
+    if values.shape != wanted:
+        raise ValueError(
+            f"{name} has shape {values.shape}; X has {n} features, so it must have shape {wanted}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or infinity; all of it must be finite.")
+    if metric == "mahalanobis":
+        # Of a matrix only the symmetric part enters x^T M x.
+        eigenvalues = np.linalg.eigvalsh((values + values.T) / 2.0)
+        if eigenvalues[0] < -ROUNDING * np.abs(eigenvalues).max():
+            raise ValueError(
+                f"{name} must be positive semidefinite, or squared distances would be negative; "
+                f"its smallest eigenvalue is {eigenvalues[0]:.3g}."
+            )
+    elif values.min() < 0.0:
+        raise ValueError(f"{name} must have no negative number; got {values.min():g}.")
 
 
 def remember_features(estimator: Any, X: Any) -> None:
