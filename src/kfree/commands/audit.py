@@ -8,28 +8,14 @@ import numpy as np
 import typer
 
 from kfree.audit import NOBODY, LabelAudit, audit_labels
-from kfree.commands.learning import (
-    ASYMMETRIC,
-    Categorical,
-    Data,
-    Drop,
-    Jobs,
-    Json,
-    Keep,
-    StructureOption,
-    Target,
-    fit_model,
-    make_model,
-    make_task,
-    preparation,
-)
+from kfree.commands import options
+from kfree.commands.learning import fit_model, make_model, make_task, preparation
 from kfree.commands.progress import Working
-from kfree.commands.table_output import has_types, table_writer
+from kfree.commands.table_output import has_types, refuse_taken, table_writer
 from kfree.commands.telling import say, show, show_json
-from kfree.tables import TableError, TablePreparation, read_twice
-from kfree.tables.messages import count, listed
+from kfree.tables import TablePreparation, read_twice
+from kfree.tables.messages import count
 
-STANDARD = "-"
 # How many of the rows are shown on the screen.
 N_SHOWN = 10
 # What is said of each row.
@@ -44,24 +30,21 @@ TOLD = (
 
 
 def audit(
-    data: Data,
-    target: Target,
-    output: Annotated[
-        str,
-        typer.Option("--output", "-o", help="CSV, or by its name .tsv, .parquet, .gz; - stdout."),
-    ],
+    data: options.Data,
+    target: options.Target,
+    output: options.TableOutput,
     top: Annotated[
         int | None, typer.Option("--top", min=1, help="Only the N most suspicious rows.")
     ] = None,
     neighbors: Annotated[
         int, typer.Option("--neighbors", min=1, help="How many neighbors to name for each row.")
     ] = 5,
-    structure: StructureOption = ASYMMETRIC,
-    drop: Drop = None,
-    keep: Keep = None,
-    categorical: Categorical = None,
-    jobs: Jobs = 1,
-    as_json: Json = False,
+    structure: options.StructureOption = options.ASYMMETRIC,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    categorical: options.Categorical = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
 ) -> None:
     """Find the rows of a table whose label the other rows contradict.
 
@@ -72,12 +55,11 @@ def audit(
 
     Example: `kfree audit iris.csv --target species --output suspects.csv`
     """
-    if as_json and output == STANDARD:
-        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    options.refuse_both_on_standard_output(as_json, output)
     with Working("Reading the table"):
         frame, cells = read_twice(data)
     task = make_task(frame, data, target)
-    _refuse_taken(task.features)
+    refuse_taken(task.features.columns, TOLD, "the audit is")
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
     # Opened first: that the rows cannot be written is better known before the work.
     with table_writer(output, []) as write:
@@ -96,10 +78,7 @@ def audit(
     if as_json:
         show_json(
             {
-                "data": task.name,
-                "n_rows": len(task.labels),
-                "classes": task.class_counts,
-                "notes": notes,
+                **task.for_machines(notes),
                 "n_contradicted": n_contradicted,
                 "n_estimated": found.n_estimated,
                 "suspects": [
@@ -117,10 +96,8 @@ def audit(
             }
         )
         return
-    tell = say if output == STANDARD else show
-    tell(task.summary)
-    for note in notes:
-        tell(f"  {note}")
+    tell = say if output == options.STANDARD else show
+    task.tell(notes, tell)
     tell(
         f"\nThe other rows contradict {count(n_contradicted, 'label')}; about "
         f"{found.n_estimated:,} may be wrong. Where classes overlap, right labels are among them."
@@ -133,17 +110,8 @@ def audit(
         )
     if len(suspects.rows) > N_SHOWN:
         tell("  ...")
-    if output != STANDARD:
+    if output != options.STANDARD:
         tell(f"\n{count(len(suspects.rows), 'row')} written to {output}.")
-
-
-def _refuse_taken(features: Any) -> None:
-    taken = [name for name in TOLD if name in features.columns]
-    if taken:
-        raise TableError(
-            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
-            "the audit is written under these names."
-        )
 
 
 def _typed(cells: Any, features: Any, prepare: TablePreparation) -> Any:

@@ -17,18 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from kfree.atomic import check_writable, replacing
 from kfree.classifier import KFreeClassifier
-from kfree.commands.learning import (
-    Categorical,
-    Data,
-    Drop,
-    Jobs,
-    Json,
-    Keep,
-    Target,
-    Task,
-    preparation,
-    read_task,
-)
+from kfree.commands import options
+from kfree.commands.learning import Task, preparation, read_task
 from kfree.commands.progress import Working
 from kfree.commands.telling import show, show_json
 from kfree.evaluation.protocol import Evaluation, cross_validate
@@ -52,18 +42,18 @@ SCORES = (
 
 
 def evaluate(
-    data: Data,
-    target: Target,
+    data: options.Data,
+    target: options.Target,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of the comparison.")] = 4,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the shuffle into folds.")] = 0,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the comparison as CSV.")
     ] = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    categorical: Categorical = None,
-    jobs: Jobs = 1,
-    as_json: Json = False,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    categorical: options.Categorical = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
 ) -> None:
     """Compare kfree with a grid search over k, by cross validation on a table.
 
@@ -88,18 +78,13 @@ def evaluate(
     if as_json:
         show_json(
             {
-                "data": task.name,
-                "n_rows": len(task.labels),
-                "classes": task.class_counts,
+                **task.for_machines(notes),
                 "folds": folds,
-                "notes": notes,
                 "evaluations": {name: asdict(found) for name, found in evaluations.items()},
             }
         )
         return
-    show(task.summary)
-    for note in notes:
-        show(f"  {note}")
+    task.tell(notes, show)
     show("")
     Console().print(_as_table(evaluations, folds))
 

@@ -9,37 +9,23 @@ from typing import Annotated
 import typer
 
 from kfree.atomic import check_writable
+from kfree.commands import options
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
-from kfree.commands.learning import (
-    ASYMMETRIC,
-    Categorical,
-    Data,
-    Drop,
-    Jobs,
-    Json,
-    Keep,
-    StructureOption,
-    Target,
-    fit_model,
-    leave_one_out,
-    make_model,
-    preparation,
-    read_task,
-)
+from kfree.commands.learning import fit_model, leave_one_out, make_model, preparation, read_task
 from kfree.commands.telling import show, show_json
 from kfree.persistence import save
 
 
 def fit(
-    data: Data,
-    target: Target,
+    data: options.Data,
+    target: options.Target,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model's file, *.kfree.")],
-    structure: StructureOption = ASYMMETRIC,
-    drop: Drop = None,
-    keep: Keep = None,
-    categorical: Categorical = None,
-    jobs: Jobs = 1,
-    as_json: Json = False,
+    structure: options.StructureOption = options.ASYMMETRIC,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    categorical: options.Categorical = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
 ) -> None:
     """Learn from a table to predict one of its columns, and save the model.
 
@@ -59,10 +45,7 @@ def fit(
     if as_json:
         show_json(
             {
-                "data": task.name,
-                "n_rows": len(task.labels),
-                "classes": task.class_counts,
-                "notes": notes,
+                **task.for_machines(notes),
                 "k_optimal": classifier.k_optimal_,
                 "k_credible_set": credible,
                 "k_posterior": classifier.k_posterior_,
@@ -73,9 +56,7 @@ def fit(
             }
         )
         return
-    show(task.summary)
-    for note in notes:
-        show(f"  {note}")
+    task.tell(notes, show)
     show("\nHow probable each number of neighbors k is:")
     for line in bars(classifier.k_posterior_):
         show(f"  {line}")

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from sklearn.pipeline import Pipeline
 
 from kfree.classifier import KFreeClassifier
+from kfree.commands.options import STANDARD
 from kfree.commands.progress import Working
 from kfree.evaluation.scores import Scores, score
-from kfree.neighbors.structures import STRUCTURES
 from kfree.tables import TablePreparation, read_table, split_target
 from kfree.tables.messages import count
-
-Structure = StrEnum("Structure", {name: name for name in STRUCTURES})  # type: ignore[misc]
-ASYMMETRIC = Structure("asymmetric")
-
-# Arguments and options that commands share, so that they have one name and one help text.
-Data = Annotated[str, typer.Argument(help="The table: CSV, TSV or Parquet, or gzip; - is stdin.")]
-Target = Annotated[str, typer.Option("--target", "-t", help="The column to be predicted.")]
-Drop = Annotated[
-    list[str] | None, typer.Option("--drop", help="Leave this column out; may be repeated.")
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option("--keep", help="Keep this column although it looks like an identifier."),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option("--categorical", help="The numbers of this column are codes for categories."),
-]
-StructureOption = Annotated[
-    Structure, typer.Option("--structure", help="Who counts as a neighbor; see the README.")
-]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @dataclass(frozen=True)
@@ -70,6 +45,21 @@ class Task:
             f"{len(classes)} classes ({shown}{more})"
         )
 
+    def tell(self, notes: Sequence[str], tell: Callable[[str], None]) -> None:
+        """Say what the table is and what was done to it."""
+        tell(self.summary)
+        for note in notes:
+            tell(f"  {note}")
+
+    def for_machines(self, notes: Sequence[str]) -> dict[str, Any]:
+        """The same for JSON."""
+        return {
+            "data": self.name,
+            "n_rows": len(self.labels),
+            "classes": self.class_counts,
+            "notes": list(notes),
+        }
+
 
 def read_task(source: str, target: str) -> Task:
     """Read a table and take its target out."""
@@ -82,7 +72,7 @@ def make_task(frame: Any, source: str, target: str) -> Task:
     """Take the target out of a table that was read."""
     notes: list[str] = []
     features, labels = split_target(frame, target, say=notes.append)
-    name = "standard input" if source == "-" else Path(source).name
+    name = "standard input" if source == STANDARD else Path(source).name
     return Task(name, features, labels, notes)
 
 

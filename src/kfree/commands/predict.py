@@ -12,13 +12,13 @@ import typer
 from sklearn.pipeline import Pipeline
 
 from kfree.classifier import KFreeClassifier
-from kfree.commands.learning import Data, Json
+from kfree.commands import options
 from kfree.commands.progress import Working
-from kfree.commands.table_output import table_writer
+from kfree.commands.table_output import refuse_taken, table_writer
 from kfree.commands.telling import say, show_json
 from kfree.persistence import ModelFileError, load
-from kfree.tables import TableError, TablePreparation, read_cells
-from kfree.tables.messages import count, listed
+from kfree.tables import TablePreparation, read_cells
+from kfree.tables.messages import count
 
 # How many rows are read, predicted and written at a time.
 BLOCK_ROWS = 5_000
@@ -27,12 +27,9 @@ UNCERTAINTY = "uncertainty_from_k_and_beta"
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model that kfree fit made.")],
-    data: Data,
-    output: Annotated[
-        str,
-        typer.Option("--output", "-o", help="CSV, or by its name .tsv, .parquet, .gz; - stdout."),
-    ],
-    as_json: Json = False,
+    data: options.Data,
+    output: options.TableOutput,
+    as_json: options.Json = False,
 ) -> None:
     """Predict the rows of a table with a saved model.
 
@@ -42,8 +39,7 @@ def predict(
 
     Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
-    if as_json and output == "-":
-        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    options.refuse_both_on_standard_output(as_json, output)
     fitted = load(model)
     prepare = _preparation(fitted, model)
     numbers = [name for name in prepare.numbers_ if name not in prepare.date_formats_]
@@ -53,7 +49,7 @@ def predict(
     with Working("Predicting", noun="rows") as working, ExitStack() as stack:
         write = None
         for cells, values in read_cells(data, like=prepare, rows=BLOCK_ROWS):
-            _refuse_taken(cells, fitted)
+            refuse_taken(cells.columns, _names(fitted), "the predictions are")
             answer = _answer(fitted, values)
             if write is None:
                 write = stack.enter_context(table_writer(output, numbers))
@@ -71,7 +67,7 @@ def predict(
                 "mean_probability": sum_probability / n_rows,
             }
         )
-    elif output != "-":
+    elif output != options.STANDARD:
         shown = ", ".join(f"{name}: {n:,}" for name, n in predicted.most_common(8))
         say(f"{count(n_rows, 'row')} predicted ({shown}); written to {output}.")
 
@@ -107,12 +103,7 @@ def _answer(model: Pipeline, values: Any) -> dict[str, np.ndarray]:
     return answer
 
 
-def _refuse_taken(cells: Any, model: Pipeline) -> None:
-    names = ["prediction", "probability", UNCERTAINTY]
-    names += [f"probability_{name}" for name in model[-1].classes_]
-    taken = [name for name in names if name in cells.columns]
-    if taken:
-        raise TableError(
-            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
-            "the predictions are written under these names."
-        )
+def _names(model: Pipeline) -> list[str]:
+    """The columns that are written."""
+    classes = [f"probability_{name}" for name in model[-1].classes_]
+    return ["prediction", "probability", *classes, UNCERTAINTY]

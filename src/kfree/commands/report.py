@@ -13,41 +13,26 @@ from typing import Annotated
 import typer
 
 from kfree.atomic import check_writable
-from kfree.commands.learning import (
-    ASYMMETRIC,
-    Categorical,
-    Data,
-    Drop,
-    Jobs,
-    Json,
-    Keep,
-    StructureOption,
-    Target,
-    Task,
-    make_model,
-    preparation,
-    read_task,
-)
+from kfree.commands import options
+from kfree.commands.learning import Task, make_model, preparation, read_task
 from kfree.commands.progress import Working
 from kfree.commands.telling import say, show, show_json
 from kfree.report import Report, make_report
 from kfree.tables.messages import count
 
-STANDARD = "-"
-
 
 def report(
-    data: Data,
-    target: Target,
+    data: options.Data,
+    target: options.Target,
     output: Annotated[
         str, typer.Option("--output", "-o", help="The page, *.html; - is standard output.")
     ],
-    structure: StructureOption = ASYMMETRIC,
-    drop: Drop = None,
-    keep: Keep = None,
-    categorical: Categorical = None,
-    jobs: Jobs = 1,
-    as_json: Json = False,
+    structure: options.StructureOption = options.ASYMMETRIC,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    categorical: options.Categorical = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
 ) -> None:
     """Write a page about a table: how good kfree is on it, how sure, and which labels look wrong.
 
@@ -55,13 +40,12 @@ def report(
 
     Example: `kfree report iris.csv --target species --output iris.html`
     """
-    if as_json and output == STANDARD:
-        raise typer.BadParameter("--json and --output - would both write to standard output.")
-    if output != STANDARD:
+    options.refuse_both_on_standard_output(as_json, output)
+    if output != options.STANDARD:
         check_writable(output)
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
-    options = {"--drop": drop, "--keep": keep, "--categorical": categorical}
+    columns = {"--drop": drop, "--keep": keep, "--categorical": categorical}
     with _steps() as step:
         made = make_report(
             task.features,
@@ -71,11 +55,11 @@ def report(
             # As kfree audit counts them: the first row after the header is 1.
             count_from=1,
             notes=task.notes,
-            reproduce=_command(data, target, output, str(structure), options),
+            reproduce=_command(data, target, output, str(structure), columns),
             step=step,
-            output=None if output == STANDARD else output,
+            output=None if output == options.STANDARD else output,
         )
-    if output == STANDARD:
+    if output == options.STANDARD:
         sys.stdout.buffer.write(made.html.encode("utf-8"))
         _tell(task, made, say)
     elif as_json:
@@ -87,9 +71,7 @@ def report(
 
 def _tell(task: Task, made: Report, tell: Callable[[str], None]) -> None:
     found = made.findings
-    tell(task.summary)
-    for note in found.notes:
-        tell(f"  {note}")
+    task.tell(found.notes, tell)
     tell(
         f"\nEach row predicted from all the others: accuracy {found.scores.accuracy:.3f}, "
         f"log loss {found.scores.log_loss:.3f}; "
@@ -115,13 +97,13 @@ def _command(
     target: str,
     output: str,
     structure: str,
-    options: Mapping[str, Sequence[str] | None],
+    columns: Mapping[str, Sequence[str] | None],
 ) -> str:
     """The command that makes the page again, and which file it read."""
     words = ["kfree", "report", data, "--target", target, "--output", output]
-    if structure != str(ASYMMETRIC):
+    if structure != str(options.ASYMMETRIC):
         words += ["--structure", structure]
-    words += [word for name, values in options.items() for v in values or () for word in (name, v)]
+    words += [word for name, values in columns.items() for v in values or () for word in (name, v)]
     lines = shlex.join(words)
     if Path(data).is_file():
         with open(data, "rb") as file:

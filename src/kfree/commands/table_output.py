@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,6 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from kfree.atomic import replacing
+from kfree.commands.options import STANDARD
+from kfree.tables import TableError
+from kfree.tables.messages import listed
 
 # Digits of the numbers that are added.
 DIGITS = "%.6g"
@@ -31,7 +34,7 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
     points in UTF-8; with .gz at the end it is compressed. "-" is CSV on standard output.
     """
     with ExitStack() as stack:
-        if output == "-":
+        if output == STANDARD:
             with _as_text(sys.stdout.buffer) as text:
                 yield _text_writer(text, ",")
             return
@@ -44,6 +47,17 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
             file = stack.enter_context(gzip.GzipFile(fileobj=file, mode="wb", filename=""))  # type: ignore[assignment]
         with _as_text(file) as text:
             yield _text_writer(text, "\t" if ".tsv" in suffixes[-2:] else ",")
+
+
+def refuse_taken(columns: Iterable[str], names: Iterable[str], what: str) -> None:
+    """Raise if a table has columns of these names already, under which `what` ("it is") written."""
+    own = set(columns)
+    taken = [name for name in names if name in own]
+    if taken:
+        raise TableError(
+            f"The table has columns of its own named {listed(taken)}; rename or remove them, since "
+            f"{what} written under these names."
+        )
 
 
 def has_types(output: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfree.displays.drawing import require_matplotlib
+from kfree.displays.drawing import legend_above, require_matplotlib, set_k_axis
 from kfree.displays.fitted import last_step, one_row
 from kfree.displays.ranges import k_range
 
@@ -118,7 +118,6 @@ class KPosteriorDisplay:
         require_matplotlib()
         import matplotlib.pyplot as plt
         from matplotlib.patches import Patch
-        from matplotlib.ticker import MaxNLocator
 
         if ax is None:
             _, ax = plt.subplots(figsize=(6.0, 3.6), layout="constrained")
@@ -139,19 +138,10 @@ class KPosteriorDisplay:
             handles.append(
                 Patch(facecolor=white, edgecolor="black", linewidth=0.6, label="other K")
             )
-        # Above the axes it covers no bar, wherever the posterior is.
-        self.legend_ = ax.legend(
-            handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            frameon=False,
-            borderaxespad=0.3,
-        )
-        ax.set_xlabel("number of neighbors $K$")
+        self.legend_ = legend_above(ax, handles=handles)
+        set_k_axis(ax, self.k[drawn])
         ax.set_ylabel(r"probability $p(K \mid Y)$")
-        ax.set_xlim(self.k[drawn][0] - 0.5, self.k[drawn][-1] + 0.5)
         ax.set_ylim(bottom=0.0)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfree.displays.drawing import require_matplotlib
+from kfree.displays.drawing import require_matplotlib, set_k_axis
 from kfree.displays.fitted import last_step, one_row
 from kfree.displays.ranges import beta_grid, k_range
 
@@ -123,7 +123,6 @@ class PosteriorDisplay:
         """
         require_matplotlib()
         import matplotlib.pyplot as plt
-        from matplotlib.ticker import MaxNLocator
         from mpl_toolkits.axes_grid1 import make_axes_locatable
 
         if ax is None:
@@ -146,10 +145,8 @@ class PosteriorDisplay:
         self.bars_ = bar_ax.bar(
             self.k, self.k_probabilities, width=0.8, color="0.45", edgecolor="black", linewidth=0.6
         )
-        bar_ax.set_xlabel("number of neighbors $K$")
+        set_k_axis(bar_ax, self.k)
         bar_ax.set_ylabel(r"$p(K \mid Y)$")
-        bar_ax.set_xlim(self.k[0] - 0.5, self.k[-1] + 0.5)
-        bar_ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
         self.axes_ = np.array([ax, bar_ax], dtype=object)
         self.figure_ = ax.figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfree.displays.drawing import DARK, require_matplotlib
+from kfree.displays.drawing import DARK, legend_above, require_matplotlib
 from kfree.displays.fitted import last_step
 
 if TYPE_CHECKING:
@@ -292,10 +292,7 @@ class ReliabilityDisplay:
         ax.set_ylabel("share that came true (95 % interval)")
         ax.set_ylim(-0.03, 1.03)
         ax.tick_params(labelbottom=False)
-        # Above the axes it covers no interval.
-        self.legend_ = ax.legend(
-            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, borderaxespad=0.3
-        )
+        self.legend_ = legend_above(ax)
 
         width = np.diff(bins.edges)
         self.bars_ = count_ax.bar(

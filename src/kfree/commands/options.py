@@ -1,0 +1,45 @@
+"""Arguments and options that commands share, so that they have one name and one help text."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kfree.neighbors.structures import STRUCTURES
+
+# The name of standard input and output.
+STANDARD = "-"
+
+Structure = StrEnum("Structure", {name: name for name in STRUCTURES})  # type: ignore[misc]
+ASYMMETRIC = Structure("asymmetric")
+
+Data = Annotated[str, typer.Argument(help="The table: CSV, TSV or Parquet, or gzip; - is stdin.")]
+Target = Annotated[str, typer.Option("--target", "-t", help="The column to be predicted.")]
+TableOutput = Annotated[
+    str,
+    typer.Option("--output", "-o", help="CSV, or by its name .tsv, .parquet, .gz; - stdout."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", help="Leave this column out; may be repeated.")
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", help="Keep this column although it looks like an identifier."),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", help="The numbers of this column are codes for categories."),
+]
+StructureOption = Annotated[
+    Structure, typer.Option("--structure", help="Who counts as a neighbor; see the README.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def refuse_both_on_standard_output(as_json: bool, output: str) -> None:
+    """Raise if the JSON and the output itself would be mixed."""
+    if as_json and output == STANDARD:
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
