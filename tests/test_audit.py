@@ -128,6 +128,20 @@ def test_estimated_number_by_hand():
     assert count_confident(proba[:4], labels[:4]) == 0
 
 
+def test_a_label_of_one_row_makes_no_others_wrong():
+    """Left out, the row says nothing of its label, so that all others are surer of it."""
+    proba = np.array([[0.5, 0.4, 0.1], [0.9, 0.05, 0.05], [0.3, 0.6, 0.1], [0.1, 0.8, 0.1]])
+    proba = np.vstack([proba, [0.6, 0.395, 0.005]])
+    assert count_confident(proba, np.array([0, 0, 1, 1, 2])) == 0
+
+
+def test_no_more_are_estimated_than_contradicted():
+    X, y = make_blobs(90, centers=3, cluster_std=4.0, random_state=0)
+    y[5] = 3
+    audit = audit_labels(KFreeClassifier().fit(X, y))
+    assert 0 < audit.n_estimated <= audit.n_contradicted
+
+
 def test_estimated_number_is_near_on_separate_classes():
     X, y = make_blobs(300, centers=3, cluster_std=0.6, random_state=0)
     wrong = np.random.default_rng(0).choice(300, 15, replace=False)

@@ -40,9 +40,9 @@ class LabelAudit:
     distances_against : ndarray of shape (n_samples, n_neighbors)
         How far they are; nan where there are no more.
     n_estimated : int
-        An estimate of how many labels are wrong: rows that are as sure of another label as rows
-        which have that label are on average (the count of confident learning, Northcutt et al.
-        2021). Where classes overlap it also counts rows whose label is right.
+        An estimate of how many labels are wrong: contradicted rows that are as sure of another
+        label as rows which have that label are on average (after the count of confident learning,
+        Northcutt et al. 2021). Where classes overlap it also counts rows whose label is right.
     """
 
     rows: np.ndarray
@@ -167,16 +167,17 @@ def strongest_other(
 
 
 def count_confident(probabilities: np.ndarray, labels: np.ndarray) -> int:
-    """How many rows reach another label's threshold, and no more probably their own label's.
+    """How many rows reach the threshold of another label that is more probable than their own.
 
-    The threshold of a label is its mean probability over the rows that have it.
+    The threshold of a label is its mean probability over the rows that have it. A label of one row
+    has next to none, as that row is left out; nearly all rows reach it, and so confident learning,
+    which does not ask for the more probable label, would count nearly all that are in doubt.
     """
     n_classes = probabilities.shape[1]
     own = probabilities[np.arange(len(labels)), labels]
     threshold = np.bincount(labels, own, n_classes) / np.bincount(labels, minlength=n_classes)
     reached = np.where(probabilities >= threshold, probabilities, -1.0)
-    best = reached.argmax(axis=1)
-    return int(((best != labels) & (reached.max(axis=1) >= 0.0)).sum())
+    return int((reached.max(axis=1) > own).sum())
 
 
 def nearest_with_label(
