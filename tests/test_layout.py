@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "likelihood": {"neighbors"},
     "training": {"neighbors", "likelihood", "inference"},
     "averaging": {"neighbors", "likelihood", "inference", "training"},
+    "korea": {"likelihood", "inference", "training", "averaging"},
     "fitted_state": {"neighbors", "inference", "training"},
     "sampling": {"likelihood", "inference", "training", "averaging"},
 }
@@ -35,6 +36,7 @@ MODEL = {
     "averaging",
     "fitted_state",
     "inference",
+    "korea",
     "likelihood",
     "neighbors",
     "posterior",

@@ -166,7 +166,7 @@ def test_knn_is_one_model_of_the_algorithm(classifier, methods):
     posterior = order_posterior(model, range(1, 26))
     assert_allclose(posterior.probabilities, classifier.k_posterior_, atol=1e-6)
     assert posterior.optimal == classifier.k_optimal_
-    gauss = classifier._model.gaussians()
+    gauss = classifier._model.gaussians
     assert_allclose([fit.mode[0] for fit in posterior.fits], gauss.mean[0], rtol=1e-4)
     std = [np.sqrt(fit.covariance[0, 0]) for fit in posterior.fits]
     assert_allclose(std, gauss.std[0], rtol=1e-4)

@@ -2,22 +2,21 @@
 
     p(z' = c | Y) = sum over K and beta of p(K, beta | Y) p(z' = c | beta, K, Y)
 
-with p(K, beta | Y) by quadrature or by Algorithm 1, averaged ("KOREA average") or taken at its
-best ("KOREA optimal").
+with the exact p(K, beta | Y) by quadrature, averaged ("KOREA average") or taken at its best ("KOREA
+optimal"). Algorithm 1's approximation of it is in `korea`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
-from kfree.likelihood.entering import OwnTerms, add_changes, log_joint_of_all
+from kfree.likelihood.entering import Entered, OwnTerms, add_changes, log_joint_of_all
 from kfree.likelihood.joining import log_joint
 from kfree.likelihood.leaving import Leaving
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
@@ -45,7 +44,7 @@ class Average:
     beta_std: np.ndarray  # (n_rows,)
 
 
-class _Sum:
+class ClassSums:
     """Weighted sums of class probabilities and of their squares."""
 
     def __init__(self, n_rows: int, n_classes: int) -> None:
@@ -54,7 +53,7 @@ class _Sum:
         self.absent_mean = np.zeros(n_rows)
         self.absent_square = np.zeros(n_rows)
 
-    def add(self, part: _Moments, weight: np.ndarray) -> None:
+    def add(self, part: Moments, weight: np.ndarray) -> None:
         """Add what one K says, with a weight for each row."""
         if part.slots.keys is None:
             self.mean += weight[:, None] * part.mean.reshape(self.mean.shape)
@@ -76,7 +75,7 @@ class _Sum:
 
 
 @dataclass(frozen=True)
-class _Moments:
+class Moments:
     """Mean and mean square of the conditionals of one K over its betas."""
 
     slots: ClassSlots
@@ -86,19 +85,19 @@ class _Moments:
     absent_square: np.ndarray  # (n_rows,)
 
 
-def _moments(
+def moments(
     slots: ClassSlots, listed: np.ndarray, absent: np.ndarray, weight: np.ndarray
-) -> _Moments:
+) -> Moments:
     """Moments of conditionals (n_slots, n) and (n_rows, n) under weights (n_rows, n)."""
     if slots.keys is None:  # every class is listed
         listed = listed.reshape(slots.n_points, slots.n_classes, -1)
         weighted = weight[:, None, :] * listed
         mean, square = weighted.sum(axis=2), np.einsum("ijk,ijk->ij", weighted, listed)
         none = np.zeros(slots.n_points)
-        return _Moments(slots, mean.ravel(), square.ravel(), none, none)
+        return Moments(slots, mean.ravel(), square.ravel(), none, none)
     weighted = weight[slots.owner] * listed
     other = weight * absent
-    return _Moments(
+    return Moments(
         slots,
         weighted.sum(axis=1),
         (weighted * listed).sum(axis=1),
@@ -123,7 +122,7 @@ def _average(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.nd
     """The average by a rule, and how far each row's may be off: (n_rows,)."""
     if _fits_at_once(model, rows, rule):
         return _average_at_once(model, rows, rule)
-    n_active = len(model.active)
+    n_active = len(rule.k)
     parts = []
     log_mass = np.empty((rows.n_rows, n_active))
     beta_mean = np.empty((rows.n_rows, n_active))
@@ -133,16 +132,16 @@ def _average(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.nd
     for i in range(n_active):
         beta, log_weight = rule.of(i)
         slots, listed, absent, log_total = predict(i)
-        weight, log_mass[:, i] = _normalized(log_weight + log_total)
-        parts.append(_moments(slots, listed, absent, weight))
+        weight, log_mass[:, i] = normalized(log_weight + log_total)
+        parts.append(moments(slots, listed, absent, weight))
         beta_mean[:, i], beta_square[:, i] = weight @ beta, weight @ (beta * beta)
         doubt[:, i] = rule.doubt(i, weight)
-    k_weight, _ = _normalized(log_mass)
-    total = _Sum(rows.n_rows, rows.n_classes)
+    k_weight, _ = normalized(log_mass)
+    total = ClassSums(rows.n_rows, rows.n_classes)
     for i, part in enumerate(parts):
         total.add(part, k_weight[:, i])
     k_probabilities = np.zeros((rows.n_rows, model.n_k))
-    k_probabilities[:, model.active] = k_weight
+    k_probabilities[:, rule.k - 1] = k_weight
     mean = (k_weight * beta_mean).sum(axis=1)
     variance = (k_weight * beta_square).sum(axis=1) - mean * mean
     std = np.sqrt(np.maximum(variance, 0.0))
@@ -154,26 +153,22 @@ def _fits_at_once(model: Model, rows: OpenLabels, rule: Rule) -> bool:
     new = isinstance(rows.visit, NewPoints) and model.structure == "asymmetric" and rows.joint
     n_points, n_values = len(model.labels), rows.n_classes * rule.beta.shape[1]
     largest = max(rows.n_rows * n_points, max(rows.n_rows, n_points) * n_values)
-    little = n_points <= AT_ONCE_POINTS and len(model.active) * largest <= AT_ONCE_NUMBERS
+    little = n_points <= AT_ONCE_POINTS and len(rule.k) * largest <= AT_ONCE_NUMBERS
     return new and little
 
 
 def _average_at_once(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.ndarray]:
-    assert isinstance(rows.visit, NewPoints)
-    nearest = model.graph.indices[:, : model.k_needed]
-    share = log_joint_of_all(
-        rows.visit.arrivals, nearest, rows.labels, rows.n_classes, model.active + 1, rule.beta
-    )  # (n_k, n_rows, n_classes, n_beta)
+    share = _at_once(model, rows, rule)  # (n_k, n_rows, n_classes, n_beta)
     high = share.max(axis=2)
     share -= high[:, :, None, :]
     np.exp(share, out=share)
     total = share.sum(axis=2)
     share /= total[:, :, None, :]
     log_mass = np.log(total) + high + rule.log_weight[:, None, :]
-    weight, _ = _normalized(log_mass.transpose(1, 0, 2).reshape(rows.n_rows, -1))
-    weight = weight.reshape(rows.n_rows, len(model.active), -1)
+    weight, _ = normalized(log_mass.transpose(1, 0, 2).reshape(rows.n_rows, -1))
+    weight = weight.reshape(rows.n_rows, len(rule.k), -1)
     k_probabilities = np.zeros((rows.n_rows, model.n_k))
-    k_probabilities[:, model.active] = weight.sum(axis=2)
+    k_probabilities[:, rule.k - 1] = weight.sum(axis=2)
     weighted = share * weight.transpose(1, 0, 2)[:, :, None, :]
     mean = weighted.sum(axis=(0, 3))
     square = np.einsum("krcq,krcq->rc", weighted, share)
@@ -191,9 +186,35 @@ def _average_at_once(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Averag
     return Average(k_probabilities, mean, square, beta_mean, std), doubt
 
 
+def log_joint_of_all_k(model: Model, rows: OpenLabels, rule: Rule) -> np.ndarray | None:
+    """log p(z, z' = c) - log p(z) at all nodes, which no K may lack, if there is a fast way.
+
+    Returns
+    -------
+    (n_k, n_rows, n_classes, n_beta)
+    """
+    if _fits_at_once(model, rows, rule):
+        return _at_once(model, rows, rule)
+    joint = _fast_log_joint(model, rows, rule)
+    if joint is None:
+        return None
+    out = np.empty((len(rule.k), rows.n_rows, rows.n_classes, rule.beta.shape[1]))
+    for i in range(len(rule.k)):
+        out[i] = joint(i)
+    return out
+
+
+def _at_once(model: Model, rows: OpenLabels, rule: Rule) -> np.ndarray:
+    assert isinstance(rows.visit, NewPoints)
+    nearest = model.graph.indices[:, : rule.k[-1]]
+    return log_joint_of_all(
+        rows.visit.arrivals, nearest, rows.labels, rows.n_classes, rule.k, rule.beta
+    )
+
+
 def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
     """A function of i: slots, conditionals, log of the total mass at the i-th K, in this order."""
-    joint = _log_joint(model, rows, rule)
+    joint = _fast_log_joint(model, rows, rule)
     if joint is not None:
         slots = every_class(rows.n_rows, rows.n_classes)
 
@@ -210,7 +231,7 @@ def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
         return of_every_class
 
     def in_general(i: int) -> tuple:
-        predictive, leaves = rows.at(model.active[i] + 1).predictive(rule.of(i)[0])
+        predictive, leaves = rows.at(rule.k[i]).predictive(rule.of(i)[0])
         listed, absent, log_total = predictive.conditional()
         if leaves is not None:
             log_total = log_total + leaves.value
@@ -225,56 +246,39 @@ def in_tables(model: Model, new: bool) -> bool:
     return model.structure == "asymmetric" and model.n_classes <= most
 
 
-def _log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
-    """A function of i: log p(z, z' = c) - log p(z) at the i-th K, where there is a fast way."""
+def _fast_log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
+    """log p(z, z' = c) - log p(z) at the i-th K as a function of i = 0, 1, ..., if it is fast."""
     visit = rows.visit
     if isinstance(visit, HeldOut):
         if not in_tables(model, new=False):
             return None
-        leaving = Leaving(visit, rows.labels, rows.n_classes, model.k_needed, rows.joint)
-        return lambda i: leaving.at(int(model.active[i]) + 1, rule.of(i)[0])
+        leaving = Leaving(visit, rows.labels, rows.n_classes, int(rule.k[-1]), rows.joint)
+        return lambda i: leaving.at(int(rule.k[i]), rule.of(i)[0])
     if not isinstance(visit, NewPoints):
         return None
     if model.structure in JOINING and rows.joint and rows.n_classes <= DENSE_CLASSES:
 
         def joining(i: int) -> np.ndarray:
-            k, beta = model.active[i] + 1, rule.of(i)[0]
+            k, beta = rule.k[i], rule.of(i)[0]
             return log_joint(visit, rows.labels, model.around(i, rule), k, beta)
 
         return joining
     if not in_tables(model, new=True):
         return None
     own = OwnTerms(visit.arrivals, rows.labels, rows.n_classes)
-    tables, arrivals = None, visit.arrivals
+    tables: Iterator[Entered] | None = None
+    arrivals = visit.arrivals
     if rows.joint:
         tables, arrivals = model.entered(arrivals, rule)
 
     def entering(i: int) -> np.ndarray:
-        k, beta = model.active[i] + 1, rule.of(i)[0]
+        k, beta = rule.k[i], rule.of(i)[0]
         log_class = own.at(k, beta)
         if tables is not None:
-            add_changes(log_class, arrivals, tables[i], k)
+            add_changes(log_class, arrivals, next(tables), k)
         return log_class
 
     return entering
-
-
-def average_by_laplace(model: Model, rows: OpenLabels) -> Average:
-    """Algorithm 1, line by line (KOREA average)."""
-    fields = [rows.at(k) for k in range(1, model.n_k + 1)]
-    gauss = _gaussians(model, rows, fields)
-    nodes = gauss.grid()
-    positive = ~np.isnan(nodes)
-    beta = np.where(positive, nodes, gauss.beta_mean[:, None])
-    log_weight = np.where(positive[:, None, :], gauss.log_density(beta), -np.inf)
-    flat, _ = _normalized(log_weight.reshape(rows.n_rows, -1))
-    weight = flat.reshape(log_weight.shape)  # lambda of (row, K, node)
-    total = _Sum(rows.n_rows, rows.n_classes)
-    for i, field in enumerate(fields):
-        predictive, _ = field.predictive(beta)
-        listed, absent, _ = predictive.conditional()
-        total.add(_moments(predictive.slots, listed, absent, weight[:, i]), np.ones(rows.n_rows))
-    return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 
 def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
@@ -285,65 +289,31 @@ def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
         field = rows.take(chosen).at(i + 1)
-        mode, _, _ = _mode(model, field, len(chosen))
+        mode, _, _ = find_mode(model, field, len(chosen))
         class_probabilities[chosen] = class_probabilities_at(field.predictive(mode[:, None])[0])
-    return _at_best(average, class_probabilities)
-
-
-def optimal_by_laplace(model: Model, rows: OpenLabels) -> Average:
-    """K* = argmax alpha_K and beta = mu_K*, as Algorithm 1 has them (KOREA optimal)."""
-    fields = [rows.at(k) for k in range(1, model.n_k + 1)]
-    gauss = _gaussians(model, rows, fields)
-    best = gauss.k_probabilities.argmax(axis=1)
-    class_probabilities = np.empty((rows.n_rows, rows.n_classes))
-    for i in np.unique(best):
-        chosen = np.flatnonzero(best == i)
-        predictive, _ = rows.take(chosen).at(i + 1).predictive(gauss.mean[chosen, i, None])
-        class_probabilities[chosen] = class_probabilities_at(predictive)
-    average = Average(
-        gauss.k_probabilities,
-        class_probabilities,
-        class_probabilities,
-        gauss.beta_mean,
-        gauss.beta_std,
-    )
-    return _at_best(average, class_probabilities)
+    return at_best(average, class_probabilities)
 
 
 def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
     """p(K, beta | Y) of each row at the betas (n_beta,): (n_rows, n_k, n_beta)."""
     rule = model.fine_rule
-    log_mass = np.empty((rows.n_rows, len(model.active)))
+    log_mass = np.empty((rows.n_rows, len(rule.k)))
     log_p = np.full((rows.n_rows, model.n_k, len(beta)), -np.inf)
     log_sum = model.posterior.log_normalizer + np.log(model.n_k)
-    for i, k in enumerate(model.active + 1):
+    for i, k in enumerate(rule.k):
         field = rows.at(k)
         node, log_weight = rule.of(i)
-        _, log_mass[:, i] = _normalized(log_weight + _log_total(field, node))
+        _, log_mass[:, i] = normalized(log_weight + _log_total(field, node))
         log_p[:, k - 1] = model.log_density(k, beta)[0] - log_sum + _log_total(field, beta)
-    _, log_norm = _normalized(log_mass)
+    _, log_norm = normalized(log_mass)
     return np.exp(log_p - log_norm[:, None, None])
-
-
-def density_by_laplace(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
-    """The mixture of Gaussians of Algorithm 1 at the betas (n_beta,): (n_rows, n_k, n_beta)."""
-    fields = [rows.at(k) for k in range(1, model.n_k + 1)]
-    gauss = _gaussians(model, rows, fields)
-    return np.exp(gauss.log_density(np.broadcast_to(beta, (rows.n_rows, len(beta)))))
 
 
 def _rule(model: Model, rows: OpenLabels) -> Rule:
     return model.rule if rows.own_labels is None else model.rule_held_out
 
 
-def _gaussians(model: Model, rows: OpenLabels, fields: list[Field]) -> Gaussians:
-    """Mode and curvature for each row and each K."""
-    found = [_mode(model, field, rows.n_rows) for field in fields]
-    mode, log_maximum, curvature = (np.column_stack(values) for values in zip(*found, strict=True))
-    return gaussians(log_maximum, mode, curvature)
-
-
-def _mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def find_mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mode of log p(beta) sum_c p(z, z' = c | beta, K), its value and curvature: (n_rows,)."""
 
     def function(beta: np.ndarray) -> tuple:
@@ -357,7 +327,7 @@ def _mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.ndarr
                 curvature = curvature + part.curvature[:, 0]
         return value, slope, curvature
 
-    mode = maximize(function, np.full(n_rows, model.posterior.modes.beta[field.k - 1]))
+    mode = maximize(function, np.full(n_rows, model.modes.beta[field.k - 1]))
     value, _, curvature = function(mode)
     return mode, value, curvature
 
@@ -371,13 +341,14 @@ def _log_total(field: Field, beta: np.ndarray) -> np.ndarray:
 def class_probabilities_at(predictive: Predictive) -> np.ndarray:
     """Class probabilities at one beta for each row: (n_rows, n_classes)."""
     listed, absent, _ = predictive.conditional()
-    total = _Sum(len(absent), predictive.slots.n_classes)
+    total = ClassSums(len(absent), predictive.slots.n_classes)
     one = np.ones_like(absent)
-    total.add(_moments(predictive.slots, listed, absent, one), one[:, 0])
+    total.add(moments(predictive.slots, listed, absent, one), one[:, 0])
     return total.result()[0]
 
 
-def _at_best(average: Average, class_probabilities: np.ndarray) -> Average:
+def at_best(average: Average, class_probabilities: np.ndarray) -> Average:
+    """The same knowledge of K and beta, with the class probabilities at its best."""
     return Average(
         average.k_probabilities,
         class_probabilities,
@@ -387,7 +358,7 @@ def _at_best(average: Average, class_probabilities: np.ndarray) -> Average:
     )
 
 
-def _normalized(log_mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def normalized(log_mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights of each row that add up to one, and the log of their sum before."""
     top = log_mass.max(axis=1, keepdims=True)
     weight = np.exp(log_mass - top)

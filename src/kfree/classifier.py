@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree import averaging, sampling, validation
+from kfree import averaging, korea, sampling, validation
 from kfree.averaging import Average
 from kfree.fitted_state import model_state, restored_model
 from kfree.inference.laplace import GRID
@@ -33,16 +33,18 @@ from kfree.training import train
 SEARCH_ROWS = 1 << 15
 BLOCK_NUMBERS = 1 << 22
 SMALLEST_BLOCK = 256
+# About how many numbers Algorithm 1 holds for each row, K and class.
+KOREA_NUMBERS = 64
 
 AVERAGES = {
     ("quadrature", True): averaging.average_by_quadrature,
     ("quadrature", False): averaging.optimal_by_quadrature,
-    ("laplace", True): averaging.average_by_laplace,
-    ("laplace", False): averaging.optimal_by_laplace,
+    ("laplace", True): korea.average_by_laplace,
+    ("laplace", False): korea.optimal_by_laplace,
 }
 DENSITIES = {
     "quadrature": averaging.density_by_quadrature,
-    "laplace": averaging.density_by_laplace,
+    "laplace": korea.density_by_laplace,
 }
 
 
@@ -205,7 +207,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             )
             self.beta_mean_, self.beta_std_ = float(draws.beta.mean()), float(draws.beta.std())
         elif self.inference == "laplace":
-            gauss = model.gaussians()
+            gauss = model.gaussians
             self.k_posterior_ = gauss.k_probabilities[0]
             self.beta_mean_, self.beta_std_ = float(gauss.beta_mean[0]), float(gauss.beta_std[0])
         else:
@@ -318,7 +320,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         beta = validation.check_beta(beta)
         if self.inference == "laplace":
-            return np.exp(self._model.gaussians().log_density(beta[None])[0])
+            return np.exp(self._model.gaussians.log_density(beta[None])[0])
         if self._draws is not None:
             return sampling.density_of_draws(self._draws, self.k_max_, beta)[0]
         return self._model.density(beta)
@@ -383,19 +385,19 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         """The rows in blocks of bounded memory, each ready to be averaged."""
         model, joint = self._model, self.update == "joint"
         exact = self.inference == "quadrature"
-        k = model.k_needed if exact else model.n_k
-        rule = model.rule if X is not None else model.rule_held_out
-        n_nodes = rule.beta.shape[1] if exact else len(GRID)
-        n_classes = min(model.n_classes, 16)
+        k, n_nodes, n_classes = model.n_k, len(GRID), min(model.n_classes, 16)
+        if exact:
+            rule = model.rule if X is not None else model.rule_held_out
+            k, n_nodes = int(rule.k[-1]), rule.beta.shape[1]
         if self.inference == "metropolis":
             # Chains run side by side: one step of many rows costs little more than of one.
             per_row = k * k * n_classes + 4 * self.n_chains * (self.n_draws + self.n_burn_in)
             per_row //= 32
         elif exact and averaging.in_tables(model, X is not None):
-            per_row = n_nodes * model.n_classes + k + 2 * model.n_classes * len(model.active)
+            per_row = n_nodes * model.n_classes + k + 2 * model.n_classes * len(rule.k)
         else:
-            # Algorithm 1 keeps the neighborhoods of all K while it looks for modes.
-            per_row = (n_nodes + (0 if exact else model.n_k)) * k * n_classes
+            # Algorithm 1 keeps some numbers for all K while it looks for modes.
+            per_row = (n_nodes if exact else max(n_nodes + k, KOREA_NUMBERS)) * k * n_classes
         step = max(1, BLOCK_NUMBERS // per_row)
         blocks = []
         if X is None:

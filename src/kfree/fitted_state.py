@@ -72,7 +72,7 @@ def restored_neighbors(
 
 def model_state(space: Space, model: Model, draws: Draws | None) -> dict[str, Any]:
     """All that a fitted KFreeClassifier knows."""
-    modes = model.posterior.modes
+    modes = model.modes
     return neighbors_state(space, model.search.points, model.graph, model.labels) | {
         "structure": model.structure,
         "prior": [model.prior.shape, model.prior.scale],

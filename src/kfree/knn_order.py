@@ -37,7 +37,7 @@ class KNNOrderModel:
                 f"The order, the number of neighbors, must be in 1..{self._model.n_k}, "
                 f"as fitted; got {order}."
             )
-        return self._model.posterior.modes.beta[order - 1 : order]
+        return self._model.modes.beta[order - 1 : order]
 
     def log_joint(self, parameters: np.ndarray, order: int) -> float:
         """log p(z | beta, K) + log p(beta) + log p(K)."""

@@ -36,7 +36,7 @@ def draw_training(
         return likelihood.at(k, beta) + model.prior.log_density(beta), None
 
     generator = [np.random.default_rng([seed])]
-    return sample(target, model.n_k, model.posterior.modes.beta, settings, generator, progress)
+    return sample(target, model.n_k, model.modes.beta, settings, generator, progress)
 
 
 def draw_rows(
@@ -55,7 +55,7 @@ def draw_rows(
         log_total, chances = cells.at(row, k, beta)
         return likelihood.at(k, beta) + model.prior.log_density(beta) + log_total, chances
 
-    return sample(target, model.n_k, model.posterior.modes.beta, settings, generators, progress)
+    return sample(target, model.n_k, model.modes.beta, settings, generators, progress)
 
 
 def average_of_draws(model: Model, rows: OpenLabels, draws: Draws, average: bool) -> Average:

@@ -205,7 +205,7 @@ def _posterior_of_every_k(model: Model) -> TrainingPosterior:
         log = model.histogram.log_pseudo_likelihood(beta, derivatives, ks)
         return log.value, log.slope, log.curvature
 
-    modes = model.posterior.modes
+    modes = model.modes
     # With equal evidences none is hopeless.
     equal = Modes(modes.beta, modes.std, np.zeros(model.n_k))
     return training_posterior(log_likelihood, model.histogram.log_worst, equal, model.prior)
@@ -247,4 +247,4 @@ def _only(model: Model, everywhere: TrainingPosterior, k: int) -> Model:
         log_evidence=np.where(known, 0.0, -np.inf),
         k_probabilities=known.astype(float),
     )
-    return replace(model, posterior=posterior, active=np.array([k - 1]))
+    return replace(model, exact=posterior)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -67,12 +68,20 @@ class Model:
     n_classes: int
     histogram: Histograms
     prior: GammaPrior
-    posterior: TrainingPosterior
-    active: np.ndarray  # (n_active,) K - 1 of the models that matter
+    modes: Modes
+    exact: TrainingPosterior | None = None  # made when asked for, if not given
 
     @property
     def n_k(self) -> int:
         return self.histogram.n_k
+
+    @cached_property
+    def posterior(self) -> TrainingPosterior:
+        """The exact posterior of K and beta."""
+        if self.exact is not None:
+            return self.exact
+        log_likelihood, log_worst = _log_likelihood(self.histogram), self.histogram.log_worst
+        return training_posterior(log_likelihood, log_worst, self.modes, self.prior)
 
     @cached_property
     def rule_held_out(self) -> Rule:
@@ -98,33 +107,35 @@ class Model:
         """Nodes that serve rows for which the others may not."""
         return all_nodes(self.posterior)
 
-    def entered(self, arrivals: Arrivals, rule: Rule) -> tuple[list[Entered], Arrivals]:
-        """What entering neighborhoods changes at each K that matters, by point or table row.
+    def entered(self, arrivals: Arrivals, rule: Rule) -> tuple[Iterator[Entered], Arrivals]:
+        """What entering neighborhoods changes at each K of the rule, by point or table row.
 
-        The tables of all points are kept where they are small; else they are made for the points
-        that are entered, and the arrivals that come back name those by their place in the tables.
+        The tables of all points are kept where they are small; else they are made, one at a time,
+        for the points that are entered, and the arrivals that come back name those by their place
+        in the tables.
         """
         n_numbers = len(self.labels) * self.n_classes * (rule.log_weight > -np.inf).sum()
         if rule is self.rule and n_numbers <= TABLE_NUMBERS:
-            return self._all_entered, arrivals
+            return iter(self._all_entered), arrivals
         point, place = distinct(arrivals.reverse_point, len(self.labels))
         return self._entered(point, rule), replace(arrivals, reverse_point=place)
 
     @cached_property
     def _all_entered(self) -> list[Entered]:
-        return self._entered(np.arange(len(self.labels)), self.rule)
+        return list(self._entered(np.arange(len(self.labels)), self.rule))
 
-    def _entered(self, points: np.ndarray, rule: Rule) -> list[Entered]:
-        nearest = self.graph.indices[points, : self.k_needed]
-        betas = [rule.of(i)[0] for i in range(len(self.active))]
-        own, ks = self.labels[points], self.active + 1
-        return entered_tables(nearest, own, self.labels, self.n_classes, ks, betas)
+    def _entered(self, points: np.ndarray, rule: Rule) -> Iterator[Entered]:
+        nearest = self.graph.indices[points, : rule.k[-1]]
+        betas = [rule.of(i)[0] for i in range(len(rule.k))]
+        return entered_tables(
+            nearest, self.labels[points], self.labels, self.n_classes, rule.k, betas
+        )
 
     def around(self, i: int, rule: Rule) -> Around:
         """What is around the training points at the i-th K that matters; kept where small."""
         found = self._all_around.get(i) if rule is self.rule else None
         if found is None:
-            k, beta = int(self.active[i]) + 1, rule.of(i)[0]
+            k, beta = int(rule.k[i]), rule.of(i)[0]
             found = around(self.table, self.labels, self.n_classes, k, beta)
             if rule is not self.rule:
                 return found
@@ -145,11 +156,6 @@ class Model:
         in_lists = [np.bincount(self.graph.indices[:, : int(n)].ravel()).max() for n in k]
         in_its_own = np.zeros_like(k) if self.structure == "asymmetric" else k
         return 1.0 + (in_lists + in_its_own) / k
-
-    @property
-    def k_needed(self) -> int:
-        """The largest K that matters for predictions by quadrature."""
-        return int(self.active[-1]) + 1
 
     def log_density(self, k: int, beta: np.ndarray, derivatives: bool = False) -> tuple:
         """log p(z | beta, K) + log p(beta) at the betas (n_beta,); slope and curvature if asked."""
@@ -187,6 +193,7 @@ class Model:
         visit = HeldOut(self.structure, self.graph, self.table, rows)
         return OpenLabels(visit, self.table, self.labels, self.n_classes, joint, self.labels[rows])
 
+    @cached_property
     def gaussians(self) -> Gaussians:
         """Algorithm 1's approximation, for the training labels alone: n_rows = 1."""
 
@@ -200,7 +207,7 @@ class Model:
                 likelihood.curvature[:, 0] + curvature,
             )
 
-        mode = maximize(function, self.posterior.modes.beta)
+        mode = maximize(function, self.modes.beta)
         value, _, curvature = function(mode)
         return gaussians(value[None], mode[None], curvature[None])
 
@@ -248,19 +255,7 @@ def assemble(
         table = neighborhoods(structure, graph)
     if counted is None:
         counted = Histograms(table, labels, n_classes, graph.k_max)
-    posterior = training_posterior(_log_likelihood(counted), counted.log_worst, modes, prior)
-    return Model(
-        structure,
-        search,
-        graph,
-        table,
-        labels,
-        n_classes,
-        counted,
-        prior,
-        posterior,
-        posterior.active(),
-    )
+    return Model(structure, search, graph, table, labels, n_classes, counted, prior, modes)
 
 
 def _likely_k_max(

@@ -33,8 +33,7 @@ def maximize(
         sound = (curvature < 0) & (newton > low) & (newton < high)
         # At the maximum a step is mere rounding and may lead out of the bracket: there it ends.
         done = (slope == 0.0) | ((curvature < 0) & (np.abs(newton - beta) <= tolerance * beta))
-        step = np.where(done, beta, np.where(sound, newton, middle))
-        beta = step
+        beta = np.where(sound, newton, np.where(done, beta, middle))
         if done.all():
             break
     return beta

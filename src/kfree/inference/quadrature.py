@@ -17,7 +17,7 @@ without its worst term.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -44,7 +44,7 @@ SILENCED = 8.0
 # For how many of these a Gauss rule is made; rows that go beyond are found out (`Rule.doubt`).
 LARGEST_REACH = 3.0
 # The sizes of Gauss rules that are tried.
-GAUSS_NODES = (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
+GAUSS_NODES = (4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
 # Most K need no more than this.
 FEW_NODES = 8
 # Log densities this far below the maximum are left out of the trimmed rule (e^-26 < 1e-11).
@@ -58,6 +58,7 @@ class Rule:
     A K that needs fewer nodes than others has -inf as the log weight of the rest.
     """
 
+    k: np.ndarray  # (n_k,) rising
     beta: np.ndarray  # (n_k, n_nodes)
     log_weight: np.ndarray  # (n_k, n_nodes)
     # (n_k, 2, n_nodes) the last two orthogonal polynomials that a Gauss rule resolves; None if the
@@ -106,7 +107,6 @@ class TrainingPosterior:
     log_evidence: np.ndarray  # (n_k,) log p(z | K)
     k_probabilities: np.ndarray  # (n_k,)
     log_normalizer: float  # log p(z) under the uniform prior of K
-    first: int  # the rows of the following belong to K = first + 1, first + 2, ...
     dense: Rule
     log_lift: np.ndarray  # (n_rows, n_nodes) less the worst term's logarithm
     log_headroom: np.ndarray  # (n_rows, n_nodes) how far one more label can raise the density
@@ -190,8 +190,14 @@ def training_posterior(
     top = nodes[1].max(axis=1)
     low, high, n_more = -14.0, 14.0, 8
     while len(wanting := np.flatnonzero(nodes[1, :, 0] > top - NEGLIGIBLE)):
-        nodes = extended(nodes, np.arange(low - 8.0, low), wanting)
-        low -= 8.0
+        # The likelihood levels off towards zero, where the prior falls like beta^shape.
+        left = (nodes[1, :, 0] - top + NEGLIGIBLE) / (prior.shape * step)
+        n_more = min(n_more, int(np.ceil(left.max())) + 1)
+        nodes = extended(nodes, np.arange(low - n_more, low), wanting)
+        low -= n_more
+        n_more *= 2
+    first = np.argmax((nodes[1] > top[:, None] - NEGLIGIBLE).any(axis=0))
+    nodes, n_more = nodes[:, :, max(0, first - 1) :], 8
     while len(wanting := np.flatnonzero(_ceiling(nodes[:, :, -1], prior) > top - NEGLIGIBLE)):
         nodes = extended(nodes, np.arange(high + 1.0, high + n_more + 1.0), wanting)
         high += n_more
@@ -211,8 +217,7 @@ def training_posterior(
         log_evidence,
         k_probabilities / total,
         float(log_sum - np.log(n_k)),
-        span.start,
-        Rule(beta, log_mass - log_sum),
+        Rule(np.arange(span.start, span.stop) + 1, beta, log_mass - log_sum),
         log_lift,
         log_headroom,
     )
@@ -229,17 +234,18 @@ def _ceiling(node: np.ndarray, prior: GammaPrior) -> np.ndarray:
 
 def all_nodes(posterior: TrainingPosterior) -> Rule:
     """The trapezoidal rule as it is, for each K that matters."""
-    rows = posterior.active() - posterior.first
-    return Rule(posterior.dense.beta[rows], posterior.dense.log_weight[rows])
+    rows = posterior.active() + 1 - posterior.dense.k[0]
+    dense = posterior.dense
+    return Rule(dense.k[rows], dense.beta[rows], dense.log_weight[rows])
 
 
 def trimmed(posterior: TrainingPosterior) -> Rule:
     """The nodes of the trapezoidal rule that can matter, whatever an open label does."""
-    rows = posterior.active() - posterior.first
+    rows = posterior.active() + 1 - posterior.dense.k[0]
     beta, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
     log_reach = log_weight + posterior.log_headroom[rows]
     matters = log_reach > log_weight.max(axis=1, keepdims=True) - TRIMMED_NEGLIGIBLE
-    return Rule(beta, np.where(matters, log_weight, -np.inf))
+    return Rule(posterior.dense.k[rows], beta, np.where(matters, log_weight, -np.inf))
 
 
 def reduced(
@@ -251,7 +257,7 @@ def reduced(
     for which no small Gauss rule is good enough keeps its trapezoidal rule.
     """
     active = posterior.active()
-    rows = active - posterior.first
+    rows = active + 1 - posterior.dense.k[0]
     part = np.minimum(reach(active + 1.0), LARGEST_REACH)[:, None]
     dense, log_weight = posterior.dense.beta[rows], posterior.dense.log_weight[rows]
     log_total = _log_sum(log_weight)
@@ -272,8 +278,8 @@ def reduced(
     todo = np.arange(len(active))
     for n_nodes in GAUSS_NODES:
         if n_nodes > jacobi.diagonal.shape[1]:
-            jacobi = jacobi_matrices(*measure, GAUSS_NODES[-1])
-        node, weight, probe = jacobi.rule(todo, n_nodes)
+            jacobi = jacobi_matrices(measure[0][todo], measure[1][todo], GAUSS_NODES[-1])
+        node, weight, probe = jacobi.rule(n_nodes)
         node = np.exp(node)
         lift = part[todo] * _at_active(log_worst, node, active[todo])
         with np.errstate(divide="ignore"):  # an outermost weight may underflow
@@ -288,7 +294,7 @@ def reduced(
         good = (error < slack[todo] * GAUSS_TOLERANCE) & (lifted < slack[todo] * LIFT_TOLERANCE)
         for i in np.flatnonzero(good):
             found[todo[i]] = node[i], log_gauss[i] + log_total[todo[i]], probe[i]
-        todo = todo[~good]
+        todo, jacobi = todo[~good], jacobi.take(~good)
         if not len(todo):
             break
     if len(todo):
@@ -296,10 +302,10 @@ def reduced(
         for i in todo:
             node, log_node = rest.of(int(i))
             found[i] = node, log_node, np.zeros((2, len(node)))
-    return _padded(found)
+    return _padded(active + 1, found)
 
 
-def _padded(rules: list) -> Rule:
+def _padded(k: np.ndarray, rules: list) -> Rule:
     width = max(len(node) for node, _, _ in rules)
     beta = np.ones((len(rules), width))
     log_weight = np.full((len(rules), width), -np.inf)
@@ -307,7 +313,7 @@ def _padded(rules: list) -> Rule:
     for i, (node, log_w, last) in enumerate(rules):
         beta[i, : len(node)], log_weight[i, : len(node)] = node, log_w
         probe[i, :, : len(node)] = last
-    return Rule(beta, log_weight, probe)
+    return Rule(k, beta, log_weight, probe)
 
 
 def _log_sum(values: np.ndarray) -> np.ndarray:
@@ -341,22 +347,26 @@ class JacobiMatrices:
     diagonal: np.ndarray  # (n_measures, n)
     beside: np.ndarray  # (n_measures, n - 1)
 
-    def rule(self, measures: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Nodes and weights (len(measures), n_nodes), exact up to degree 2 n_nodes - 1.
+    def take(self, measures: np.ndarray) -> JacobiMatrices:
+        """Those of some of the measures."""
+        return JacobiMatrices(*(getattr(self, part.name)[measures] for part in fields(self)))
+
+    def rule(self, n_nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes and weights (n_measures, n_nodes), exact up to degree 2 n_nodes - 1.
 
         Besides, the orthonormal polynomials of the last two degrees below n_nodes at the nodes:
-        (len(measures), 2, n_nodes).
+        (n_measures, 2, n_nodes).
         """
-        matrix = np.zeros((len(measures), n_nodes, n_nodes))
+        matrix = np.zeros((len(self.diagonal), n_nodes, n_nodes))
         i = np.arange(n_nodes)
-        matrix[:, i, i] = self.diagonal[measures, :n_nodes]
-        matrix[:, i[1:], i[:-1]] = self.beside[measures, : n_nodes - 1]
+        matrix[:, i, i] = self.diagonal[:, :n_nodes]
+        matrix[:, i[1:], i[:-1]] = self.beside[:, : n_nodes - 1]
         values, vectors = np.linalg.eigh(matrix, UPLO="L")
         first = vectors[:, :1, :]  # the square roots of the weights, up to a sign
         last = np.divide(
             vectors[:, -2:, :], first, out=np.zeros_like(vectors[:, -2:]), where=first != 0
         )
-        return self.center[measures] + self.spread[measures] * values, first[:, 0] ** 2, last
+        return self.center + self.spread * values, first[:, 0] ** 2, last
 
 
 def jacobi_matrices(node: np.ndarray, weight: np.ndarray, n: int) -> JacobiMatrices:
@@ -374,12 +384,12 @@ def jacobi_matrices(node: np.ndarray, weight: np.ndarray, n: int) -> JacobiMatri
             break
         # Orthogonalised twice against all before: the recurrence alone loses orthogonality.
         for _ in range(2):
-            shadow = np.einsum("ijk,ik->ij", basis[:, : j + 1], image)
-            image = image - np.einsum("ijk,ij->ik", basis[:, : j + 1], shadow)
+            shadow = basis[:, : j + 1] @ image[:, :, None]
+            image = image - (shadow.transpose(0, 2, 1) @ basis[:, : j + 1])[:, 0]
         beside[:, j] = np.sqrt((image * image).sum(axis=1))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # Where the measure has no more points, nothing is left to be divided.
-            basis[:, j + 1] = np.nan_to_num(image / beside[:, j, None], posinf=0.0, neginf=0.0)
+        # Where the measure has no more points, nothing is left to be divided.
+        left = beside[:, j] > 0
+        basis[:, j + 1] = image / np.where(left, beside[:, j], 1.0)[:, None]
     return JacobiMatrices(center, spread, diagonal, beside)
 
 
@@ -394,4 +404,4 @@ def gauss_rule(node: np.ndarray, weight: np.ndarray, n_nodes: int) -> tuple[np.n
     -------
     nodes and weights : (n_measures, n_nodes), exact for polynomials up to degree 2 n_nodes - 1
     """
-    return jacobi_matrices(node, weight, n_nodes).rule(np.arange(len(node)), n_nodes)[:2]
+    return jacobi_matrices(node, weight, n_nodes).rule(n_nodes)[:2]

@@ -14,6 +14,7 @@ all K in the same few operations (`log_joint_of_all`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,8 +42,8 @@ def entered_tables(
     n_classes: int,
     ks: np.ndarray,
     betas: list[np.ndarray],
-) -> list[Entered]:
-    """The tables of some points for rising K.
+) -> Iterator[Entered]:
+    """The tables of some points for rising K, one after the other.
 
     Parameters
     ----------
@@ -57,7 +58,6 @@ def entered_tables(
     # Class counts are hashed as the sum of a random word for each neighbor.
     words = np.random.default_rng(20131).integers(0, 1 << 64, (3, n_classes), dtype=np.uint64)
     hashed, counted = words[1][own], 0
-    tables = []
     for k, beta in zip(ks, betas, strict=True):
         for j in range(counted, k - 1):
             hashed += words[0][near[j]]
@@ -66,8 +66,7 @@ def entered_tables(
         first = class_counts(near[: k - 1, shown_by], n_classes)
         last, its_own = near[k - 1, shown_by], own[shown_by]
         change = changes(first, last, its_own, (beta / k)[None])  # (n_classes, n_states, n_beta)
-        tables.append(Entered(state, np.ascontiguousarray(change.transpose(1, 0, 2))))
-    return tables
+        yield Entered(state, np.ascontiguousarray(change.transpose(1, 0, 2)))
 
 
 def log_joint_of_all(

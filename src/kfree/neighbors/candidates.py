@@ -20,8 +20,14 @@ def measure_pairs(
     space: Minkowski, queries: np.ndarray, points: np.ndarray, row: np.ndarray, point: np.ndarray
 ) -> np.ndarray:
     """The distance of each pair (queries[row], points[point])."""
+    n_coordinates = max(1, points.shape[1])
+    if 2 * len(row) > len(queries) * len(points):  # then all pairs cost less than picking some
+        step = max(1, PAIR_COORDINATES // (len(points) * n_coordinates))
+        starts = range(0, len(queries), step)
+        parts = [space.between(queries[a : a + step, None], points) for a in starts]
+        return np.concatenate(parts)[row, point]
     out = np.empty(len(row))
-    step = max(1, PAIR_COORDINATES // max(1, points.shape[1]))
+    step = max(1, PAIR_COORDINATES // n_coordinates)
     for start in range(0, len(row), step):
         part = slice(start, start + step)
         out[part] = space.between(queries[row[part]], points[point[part]])

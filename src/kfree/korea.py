@@ -1,0 +1,223 @@
+"""Algorithm 1 of the paper (KOREA) for rows whose label is open.
+
+Each row and each K has a mode of beta and a curvature there, and each row its own grid of beta.
+Where the likelihood is known at the same betas for all rows (`averaging.log_joint_of_all_k`), it is
+interpolated between them, and every mode and every grid is read off. Rows for which that is not
+good enough, and cases without a fast likelihood, are evaluated where they ask for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfree.averaging import (
+    Average,
+    ClassSums,
+    at_best,
+    class_probabilities_at,
+    find_mode,
+    log_joint_of_all_k,
+    moments,
+    normalized,
+)
+from kfree.inference.interpolation import Interpolants, Intervals, intervals
+from kfree.inference.laplace import Gaussians, gaussians
+from kfree.inference.mode import maximize
+from kfree.inference.quadrature import HOPELESS_EVIDENCE, Rule
+from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.slots import DENSE_CLASSES
+from kfree.training import Model
+
+# Log weights this far below the largest do not count (e^-32 is about 1e-14).
+NEGLIGIBLE = 32.0
+# How many deviations beyond these the interpolation goes, for a label moves the mode; and how much
+# finer than usual it is. What the first does not serve, the second may.
+EFFORTS = ((2.0, 1.0), (8.0, 1.5))
+# How far an interpolated log likelihood may be off; and how much weight may lie outside, where the
+# class probabilities at the end of the interval stand for those beyond.
+TOLERANCE = 1e-9
+OUTSIDE = 1e-8
+# A smaller step to the mode, as a part of beta, is the last. Its square is below what can be told.
+STEP = 1e-7
+# Newton's method needs half as many, unless the mode is outside.
+N_STEPS = 12
+
+
+def average_by_laplace(model: Model, rows: OpenLabels) -> Average:
+    """Algorithm 1, line by line (KOREA average)."""
+    return _for_each_row(model, rows, _average_between, _average_in_place)
+
+
+def optimal_by_laplace(model: Model, rows: OpenLabels) -> Average:
+    """K* = argmax alpha_K and beta = mu_K*, as Algorithm 1 has them (KOREA optimal)."""
+    gauss = _gaussians(model, rows)
+    best = gauss.k_probabilities.argmax(axis=1)
+    class_probabilities = np.empty((rows.n_rows, rows.n_classes))
+    for i in np.unique(best):
+        chosen = np.flatnonzero(best == i)
+        predictive, _ = rows.take(chosen).at(i + 1).predictive(gauss.mean[chosen, i, None])
+        class_probabilities[chosen] = class_probabilities_at(predictive)
+    known = gauss.k_probabilities, class_probabilities, class_probabilities
+    return at_best(Average(*known, gauss.beta_mean, gauss.beta_std), class_probabilities)
+
+
+def density_by_laplace(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
+    """The mixture of Gaussians of Algorithm 1 at the betas (n_beta,): (n_rows, n_k, n_beta)."""
+    nodes = np.broadcast_to(beta, (rows.n_rows, len(beta)))
+    return np.exp(_gaussians(model, rows).log_density(nodes))
+
+
+def _gaussians(model: Model, rows: OpenLabels) -> Gaussians:
+    """Mode and curvature for each row and each K."""
+
+    def between(model: Model, rows: OpenLabels, known: _Known) -> tuple[Gaussians, np.ndarray]:
+        return known.gauss, known.good
+
+    return _for_each_row(model, rows, between, _gaussians_in_place)
+
+
+def _for_each_row(model: Model, rows: OpenLabels, between, in_place):
+    """What `between` reads off the interpolation; rows that it does not serve, by `in_place`."""
+    found, rest = None, np.arange(rows.n_rows)
+    for effort in EFFORTS:
+        part = rows if found is None else rows.take(rest)
+        known = _known(model, part, *effort)
+        if known is None:
+            break
+        better, good = between(model, part, known)
+        found = better if found is None else _replaced(found, rest, better)
+        rest = rest[~good]
+        if not len(rest):
+            return found
+    if found is None:
+        return in_place(model, rows)
+    return _replaced(found, rest, in_place(model, rows.take(rest)))
+
+
+def _replaced(found, rows: np.ndarray, better):
+    """A record of all rows, with some of them from another."""
+    for name in (field.name for field in dataclasses.fields(found)):
+        getattr(found, name)[rows] = getattr(better, name)
+    return found
+
+
+@dataclass(frozen=True)
+class _Known:
+    """log p(z, z' = c | beta, K) of each row as a function of beta, and the Gaussians from it."""
+
+    near: np.ndarray  # (n_near,) K - 1 of the models that are not hopeless
+    likelihood: Interpolants  # of (n_near, n_rows, n_classes)
+    gauss: Gaussians
+    good: np.ndarray  # (n_rows,) whether the interpolation serves the row
+
+
+def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known | None:
+    if rows.n_classes > DENSE_CLASSES:
+        return None
+    alone = model.modes.log_evidence
+    near = np.flatnonzero(alone > alone.max() - HOPELESS_EVIDENCE)
+    where = _intervals(model, near, spare, finer)
+    if where is None:
+        return None
+    rule = Rule(near + 1, where.beta, np.zeros_like(where.beta))
+    log_class = log_joint_of_all_k(model, rows, rule)  # (n_near, n_rows, n_classes, n_points)
+    if log_class is None:
+        return None
+    span = slice(int(near[0]), int(near[-1]) + 1)
+    every = np.ones((span.stop - span.start, where.n_points))
+    every[near - span.start] = where.beta
+    training = model.histogram.log_pseudo_likelihood(every, ks=span).value[near - span.start]
+    log_class += training[:, None, None, :]
+    likelihood = Interpolants(where, log_class)
+
+    def function(beta: np.ndarray) -> tuple:
+        value, slope, curvature = likelihood.derivatives(beta)
+        share, total = normalized(value.reshape(-1, rows.n_classes))
+        share = share.reshape(value.shape)
+        mean = (share * slope).sum(axis=2)
+        spread = (share * (slope - mean[:, :, None]) ** 2).sum(axis=2)
+        prior = model.prior.derivatives(beta)
+        return (
+            total.reshape(beta.shape) + prior[0],
+            mean + prior[1],
+            (share * curvature).sum(axis=2) + spread + prior[2],
+        )
+
+    start = np.repeat(model.gaussians.mean[0, near, None], rows.n_rows, axis=1)
+    mode = maximize(function, start, N_STEPS, STEP)
+    log_maximum, slope, curvature = function(mode)
+    curved = curvature < 0
+    found = gaussians(log_maximum.T, mode.T, np.where(curved, curvature, -1.0).T)
+    matters = found.k_probabilities.T > TOLERANCE
+    found_it = curved & (np.abs(slope) <= STEP * mode * np.abs(curvature)) & where.inside(mode)
+    sound = found_it & (likelihood.tail.max(axis=2) < TOLERANCE)
+    mean, std = (
+        np.repeat(values, rows.n_rows, axis=0)
+        for values in (model.gaussians.mean, model.gaussians.std)
+    )
+    mean[:, near], std[:, near] = found.mean, found.std
+    k_probabilities = np.zeros_like(mean)
+    k_probabilities[:, near] = found.k_probabilities
+    good = (sound | ~matters).all(axis=0)
+    return _Known(near, likelihood, Gaussians(mean, std, k_probabilities), good)
+
+
+def _intervals(model: Model, near: np.ndarray, spare: float, finer: float) -> Intervals | None:
+    """For each K the betas that can have weight; the fewer, the less probable it is."""
+    mean, std = model.gaussians.mean[0, near], model.gaussians.std[0, near]
+    behind = model.modes.log_evidence.max() - model.modes.log_evidence[near]
+    reach = (np.sqrt(2.0 * np.maximum(0.0, NEGLIGIBLE - behind)) + spare) * std
+    often = 1.0 if model.structure in ("asymmetric", "boltzmann2") else 2.0
+    low, high = np.maximum(0.0, mean - reach), mean + reach
+    return intervals(low, high, model.n_classes, often, finer)
+
+
+def _average_between(model: Model, rows: OpenLabels, known: _Known) -> tuple[Average, np.ndarray]:
+    gauss = known.gauss
+    beta, weight = _grid(gauss)
+    weight = weight.transpose(1, 0, 2)[known.near]
+    used = weight.max(axis=(0, 1)) > 1e-3 * TOLERANCE
+    beta, weight = beta[:, used], weight[:, :, used]
+    nodes = np.broadcast_to(beta, weight.shape)
+    share = known.likelihood.at(nodes)  # (n_near, n_rows, n_classes, n_nodes)
+    share -= share.max(axis=2, keepdims=True)
+    np.exp(share, out=share)
+    share /= share.sum(axis=2, keepdims=True)
+    weighted = share * weight[:, :, None, :]
+    mean = np.maximum(weighted.sum(axis=(0, 3)), np.finfo(float).tiny)
+    mean /= mean.sum(axis=1, keepdims=True)
+    square = np.clip(np.einsum("krcq,krcq->rc", weighted, share), 0.0, mean)
+    outside = (weight * ~known.likelihood.where.inside(nodes)).sum(axis=(0, 2))
+    average = Average(gauss.k_probabilities, mean, square, gauss.beta_mean, gauss.beta_std)
+    return average, known.good & (outside < OUTSIDE)
+
+
+def _grid(gauss: Gaussians) -> tuple[np.ndarray, np.ndarray]:
+    """S_beta of each row (n_rows, n_nodes), and lambda of (row, K, node)."""
+    nodes = gauss.grid()
+    positive = ~np.isnan(nodes)
+    beta = np.where(positive, nodes, gauss.beta_mean[:, None])
+    log_weight = np.where(positive[:, None, :], gauss.log_density(beta), -np.inf)
+    weight, _ = normalized(log_weight.reshape(len(beta), -1))
+    return beta, weight.reshape(log_weight.shape)
+
+
+def _average_in_place(model: Model, rows: OpenLabels) -> Average:
+    gauss = _gaussians_in_place(model, rows)
+    beta, weight = _grid(gauss)
+    total = ClassSums(rows.n_rows, rows.n_classes)
+    for k in range(1, model.n_k + 1):
+        predictive, _ = rows.at(k).predictive(beta)
+        listed, absent, _ = predictive.conditional()
+        part = moments(predictive.slots, listed, absent, weight[:, k - 1])
+        total.add(part, np.ones(rows.n_rows))
+    return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
+
+
+def _gaussians_in_place(model: Model, rows: OpenLabels) -> Gaussians:
+    found = [find_mode(model, rows.at(k), rows.n_rows) for k in range(1, model.n_k + 1)]
+    mode, log_maximum, curvature = (np.column_stack(values) for values in zip(*found, strict=True))
+    return gaussians(log_maximum, mode, curvature)
