@@ -202,6 +202,7 @@ class TestFitRefuses:
     def test_wrong_options(self, folder, tmp_path):
         arguments = ["fit", folder / "iris.csv", "-t", "species", "-o", tmp_path / "m"]
         fails(*arguments[:2], code=2)
+        fails(*arguments[:-1], "-", code=2)
         fails(*arguments, "--structure", "ring", code=2)
         fails(*arguments, "--what", code=2)
 
@@ -377,6 +378,7 @@ class TestEvaluate:
         assert any("Fewer rows than the 2 folds: 'Eibe'" in note for note in found["notes"])
         for scores in found["evaluations"].values():
             assert scores["accuracy"]["mean"] > 0.7
+        fails(*arguments, "-o", "-", "--json", code=2)
         table = pd.read_csv(out)
         assert table["method"].tolist() == methods
         expected = found["evaluations"][methods[0]]["log_loss"]["mean"]
@@ -391,6 +393,9 @@ class TestEvaluate:
             assert title in result.stdout
         assert "…" not in result.stdout
         assert result.stdout.count("0.250") == 10
+        result = run("evaluate", folder / "bäume.csv", "-t", "Art", "--folds", "2", "-o", "-")
+        assert pd.read_csv(io.StringIO(result.stdout))["method"].tolist() == list(found)
+        assert result.stderr.count("0.250") == 10
 
     def test_refuses(self, folder, tmp_path):
         table = tmp_path / "t.csv"
@@ -403,7 +408,43 @@ class TestEvaluate:
         fails("evaluate", table, "-t", "y", "--folds", "1", code=2)
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit secret.csv -t species -o /dev/null",
+        "fit iris.csv -t species -o new.kfree",
+        "predict secret.kfree iris.csv -o /dev/null",
+        "predict iris.kfree secret.csv -o /dev/null",
+        "predict iris.kfree iris.csv -o new.csv",
+        "evaluate secret.csv -t species",
+        "audit secret.csv -t species -o /dev/null",
+        "audit iris.csv -t species -o iris.csv",
+        "report secret.csv -t species -o /dev/null",
+        "report iris.csv -t species -o new.html",
+    ],
+)
+def test_no_permission(folder, tmp_path, monkeypatch, words):
+    """As somebody who may not read one file and write none; root may always."""
+    for path in (folder / "iris.csv", folder / "iris.kfree"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        secret = tmp_path / f"secret{path.suffix}"
+        secret.write_bytes(path.read_bytes())
+        secret.chmod(0o600)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    # What is imported later may be out of reach then.
+    run("predict", "iris.kfree", "iris.csv", "-o", "/dev/null")
+    try:
+        os.seteuid(65534)
+        assert "permission is denied." in fails(*words.split())
+    finally:
+        os.seteuid(0)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "audit", "report"])
 def test_help_has_an_example(command):
     result = run(command, "--help")
     assert result.exit_code == 0

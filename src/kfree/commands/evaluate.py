@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from kfree.classifier import KFreeClassifier
 from kfree.commands import options
 from kfree.commands.learning import Task, preparation, read_task
 from kfree.commands.progress import Working
-from kfree.commands.telling import show, show_json
+from kfree.commands.telling import say, show, show_json
 from kfree.evaluation.protocol import Evaluation, cross_validate
 from kfree.neighbors.structures import STRUCTURES
 from kfree.tables import TableError, TablePreparation, TableWarning
@@ -47,7 +48,10 @@ def evaluate(
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of the comparison.")] = 4,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the shuffle into folds.")] = 0,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the comparison as CSV.")
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the comparison as CSV; - is stdout."
+        ),
     ] = None,
     drop: options.Drop = None,
     keep: options.Keep = None,
@@ -63,7 +67,9 @@ def evaluate(
     Example: `kfree evaluate iris.csv --target species`
     """
     if output is not None:
-        check_writable(output)
+        options.refuse_both_on_standard_output(as_json, output)
+        if output != options.STANDARD:
+            check_writable(output)
     task = read_task(data, target)
     if folds > len(task.labels):
         raise TableError(
@@ -72,7 +78,9 @@ def evaluate(
     prepare = preparation(drop, keep, categorical)
     notes = [*task.notes, *prepare.fit(task.features).notes_, *_few(task, folds)]
     evaluations = _compare(task, prepare, folds, seed, jobs)
-    if output is not None:
+    if output == options.STANDARD:
+        sys.stdout.write(_as_csv(evaluations))
+    elif output is not None:
         with replacing(output) as file:
             file.write(_as_csv(evaluations).encode())
     if as_json:
@@ -84,9 +92,10 @@ def evaluate(
             }
         )
         return
-    task.tell(notes, show)
-    show("")
-    Console().print(_as_table(evaluations, folds))
+    tell = say if output == options.STANDARD else show
+    task.tell(notes, tell)
+    tell("")
+    Console(stderr=tell is say).print(_as_table(evaluations, folds))
 
 
 def _compare(

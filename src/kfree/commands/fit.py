@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +18,9 @@ from kfree.persistence import save
 def fit(
     data: options.Data,
     target: options.Target,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model's file, *.kfree.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The model's file, *.kfree.")
+    ],
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
@@ -34,6 +35,8 @@ def fit(
 
     Example: `kfree fit iris.csv --target species --output iris.kfree`
     """
+    if output == options.STANDARD:
+        raise typer.BadParameter("A model is saved in a file; --output - is not offered.")
     check_writable(output)
     task = read_task(data, target)
     model = make_model(preparation(drop, keep, categorical), structure, jobs)
@@ -52,7 +55,7 @@ def fit(
                 "beta_mean": classifier.beta_mean_,
                 "beta_std": classifier.beta_std_,
                 "leave_one_out": asdict(scores),
-                "model": str(output),
+                "model": output,
             }
         )
         return

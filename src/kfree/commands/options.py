@@ -16,24 +16,45 @@ Structure = StrEnum("Structure", {name: name for name in STRUCTURES})  # type: i
 ASYMMETRIC = Structure("asymmetric")
 
 Data = Annotated[str, typer.Argument(help="The table: CSV, TSV or Parquet, or gzip; - is stdin.")]
-Target = Annotated[str, typer.Option("--target", "-t", help="The column to be predicted.")]
+Target = Annotated[
+    str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to be predicted.")
+]
 TableOutput = Annotated[
     str,
-    typer.Option("--output", "-o", help="CSV, or by its name .tsv, .parquet, .gz; - stdout."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="CSV, or by its name .tsv, .parquet, .gz; - is stdout.",
+    ),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option("--drop", help="Leave this column out; may be repeated.")
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="Leave this column out; may be repeated."),
 ]
 Keep = Annotated[
     list[str] | None,
-    typer.Option("--keep", help="Keep this column although it looks like an identifier."),
+    typer.Option(
+        "--keep",
+        metavar="COLUMN",
+        help="Keep this column although it looks like an identifier; may be repeated.",
+    ),
 ]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option("--categorical", help="The numbers of this column are codes for categories."),
+    typer.Option(
+        "--categorical",
+        metavar="COLUMN",
+        help="The numbers of this column are codes for categories; may be repeated.",
+    ),
 ]
 StructureOption = Annotated[
-    Structure, typer.Option("--structure", help="Who counts as a neighbor; see the README.")
+    Structure,
+    typer.Option(
+        "--structure",
+        help="Who counts as a neighbor: the k nearest (asymmetric), or also the rows that have "
+        "this one among theirs, mutual ones twice (boltzmann) or once (boltzmann2).",
+    ),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ UNCERTAINTY = "uncertainty_from_k_and_beta"
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model that kfree fit made.")],
+    model: Annotated[str, typer.Argument(help="A model that kfree fit made.")],
     data: options.Data,
     output: options.TableOutput,
     as_json: options.Json = False,
@@ -72,11 +71,11 @@ def predict(
         say(f"{count(n_rows, 'row')} predicted ({shown}); written to {output}.")
 
 
-def _preparation(model: Any, path: Path) -> TablePreparation:
+def _preparation(model: Any, path: str) -> TablePreparation:
     if isinstance(model, Pipeline) and isinstance(model[0], TablePreparation):
         return model[0]
     raise ModelFileError(
-        f"{str(path)!r} was not fitted on a table: kfree predict needs a model of kfree fit, or a "
+        f"{path!r} was not fitted on a table: kfree predict needs a model of kfree fit, or a "
         "Pipeline that begins with kfree.tables.TablePreparation."
     )
 

@@ -25,7 +25,8 @@ def report(
     data: options.Data,
     target: options.Target,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="The page, *.html; - is standard output.")
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="The page, *.html; - is stdout."),
     ],
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
