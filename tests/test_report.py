@@ -390,6 +390,12 @@ class TestCommand:
         assert list(tmp_path.iterdir()) == [data]
 
 
+def test_names_break_where_their_parts_meet():
+    html = element(Table("t", ("label", "non-float_glass"), (("a_b", "-1.5"), ("A-01", "2-3"))))
+    assert "non-<wbr>float_<wbr>glass</th>" in html and "a_<wbr>b</th>" in html
+    assert all(f">{number}<" in html for number in ("-1.5", "A-01", "2-3"))
+
+
 # In a browser.
 
 
@@ -492,6 +498,22 @@ def test_prints_with_all_that_is_folded(opened):
         inside, seen = page.locator(wide).first.evaluate(size)
         assert inside <= seen
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_many_classes_are_printed_whole(browser):
+    names = tuple(f"class {i}" for i in range(26))
+    counts = tuple("100" for _ in names)
+    block = Table(
+        "t",
+        ("label", *names, "rows", "right"),
+        tuple((name, *counts, "2,600", "84.6 %") for name in names),
+        shades=tuple((0.1,) * 28 for _ in names),
+    )
+    page = browser.new_page(viewport={"width": 680, "height": 900})  # A4 without its margins
+    page.set_content(document("t", [element(block)]))
+    page.emulate_media(media="print")
+    assert page.locator("table").bounding_box()["width"] <= 680
+    page.close()
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

@@ -14,6 +14,11 @@ from kfree.page.blocks import Block, Code, Details, Picture, Points, Table, Term
 # A cell that begins like a number, also as a percentage, is put to the right.
 NUMBER = re.compile(r"-?[\d.,]+([eE][-+]\d+)?( ?%)?( ± .*)?|")
 
+# Tables of more columns are printed smaller.
+MANY_COLUMNS = 12
+# After these signs, before a letter, a name may go on in the next line; numbers and dates never.
+JOINT = re.compile(r"(?<=[_./-])(?=[^\W\d])")
+
 
 def document(title: str, body: list[str], *, sorting: bool = False) -> str:
     """The whole page; `sorting` adds the script that sorts tables."""
@@ -108,7 +113,7 @@ def _(block: Table) -> str:
         for j in range(len(block.header))
     ]
     head = "".join(
-        f'<th scope="col"{_class(is_words)}>{escape(cell)}</th>'
+        f'<th scope="col"{_class(is_words)}>{_breakable(cell)}</th>'
         for cell, is_words in zip(block.header, words, strict=True)
     )
     body = []
@@ -120,6 +125,7 @@ def _(block: Table) -> str:
         )
         body.append(f'<tr><th scope="row"{_class(words[0])}>{_lines(row[0])}</th>{cells}</tr>')
     kinds = ["sortable"] * block.sortable + ["matrix"] * (block.shades is not None)
+    kinds += ["many"] * (len(block.header) > MANY_COLUMNS)
     kind = f' class="{" ".join(kinds)}"' if kinds else ""
     # tabindex: a table that is wider than the screen can be scrolled by the keyboard too.
     return (
@@ -135,9 +141,14 @@ def _class(is_words: bool, shade: float = 0.0) -> str:
     return ' class="words"' if is_words else ""
 
 
+def _breakable(name: str) -> str:
+    """A name that a narrow column may break where its parts meet, and nowhere else."""
+    return "<wbr>".join(escape(part) for part in JOINT.split(name))
+
+
 def _lines(cell: str) -> str:
     first, *rest = cell.split("\n")
-    return escape(first) + "".join(f"<br><small>{escape(line)}</small>" for line in rest)
+    return _breakable(first) + "".join(f"<br><small>{escape(line)}</small>" for line in rest)
 
 
 def _policy(script: str) -> str:

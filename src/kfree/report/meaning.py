@@ -56,8 +56,8 @@ MEANING = Terms(
         (
             "Contradicted label",
             "A label that is less probable than some other class, judged by all other rows. The "
-            "estimate of wrong labels counts those rows that are as sure of another class as rows "
-            "with that label are on average (confident learning).",
+            "estimate of wrong labels counts those of them that are as sure of another class as "
+            "rows with that label are on average (after confident learning).",
         ),
     )
 )
