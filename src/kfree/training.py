@@ -45,6 +45,8 @@ TAIL = 1e-6
 # few rows speak for themselves only: to multiply what they say would multiply their noise.
 PILOT_ROWS = 500
 PILOT_NEGLIGIBLE = 5.0
+# With so many patterns, modes are first sought for some of them.
+MANY_PATTERNS = 1 << 18
 # With fewer points one label matters so much that no node is spared; with somewhat more, under the
 # symmetric structures, none that can matter. Rows that are held out change more than new points do.
 VERY_FEW_POINTS = 40
@@ -305,6 +307,8 @@ def _find_modes(counted: Histograms, prior: GammaPrior, near: Modes | None) -> M
             known = np.pad(near.beta, (0, counted.n_k), mode="edge")[span]
             start = replace(near, beta=known)
         stretch = counted.stretch(i)
+        if start is None and len(stretch.k) > MANY_PATTERNS:
+            start = find_modes(_log_likelihood(stretch.thinned()), stretch.n_k, prior)
         found.append(find_modes(_log_likelihood(stretch), stretch.n_k, prior, start))
     return Modes(
         *(np.concatenate([getattr(f, name.name) for f in found]) for name in fields(Modes))

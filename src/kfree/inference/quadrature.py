@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from kfree.inference.mode import maximize
+from kfree.inference.mode import Newton
 from kfree.inference.prior import GammaPrior
 
 # Log densities this far below the maximum do not count (e^-37 < 1e-16).
@@ -34,6 +34,12 @@ LARGEST_STEP = 0.15
 NEGLIGIBLE_EVIDENCE = 25.0
 # Models that Laplace's formula puts this far below the best are not integrated at all.
 HOPELESS_EVIDENCE = 45.0
+# A step to the mode is the last when it is shorter than this part of the posterior's width: what is
+# left then is about its square. Modes need not be sharp, least of all those of hopeless models.
+MODE_STEP = 1e-2
+HOPELESS_STEP = 1.0
+MODE_STEPS = 100
+TINY = 1e-300
 # Largest relative error of the test integrals that a Gauss rule may have, for a K of probability
 # 1e-3 or more; less probable K may have more.
 GAUSS_TOLERANCE = 1e-8
@@ -136,23 +142,35 @@ def find_modes(
         n values of K - 1; gives value, slope, curvature, each (n, n_beta)
     near : modes of the first few K, to start from
     """
-
-    def tilted(beta: np.ndarray) -> tuple:
-        value, slope, curvature = log_likelihood(beta[:, None], True, slice(None))
-        log_prior = prior.derivatives(beta, log_scale=True)
-        return (
-            value[:, 0] + log_prior[0],
-            slope[:, 0] + log_prior[1],
-            curvature[:, 0] + log_prior[2],
-        )
-
     start = np.full(n_k, min(5.0, prior.shape * prior.scale))
     if near is not None:
         start = np.pad(near.beta, (0, n_k - len(near.beta)), mode="edge")
-    mode = maximize(tilted, start, tolerance=1e-6)
-    value, _, curvature = tilted(mode)
-    std = 1.0 / (mode * np.sqrt(-curvature))
-    return Modes(mode, std, value + np.log(std) + 0.5 * np.log(2.0 * np.pi))
+    search = Newton(start)
+    at, log_maximum, curvature = start.copy(), np.empty(n_k), np.empty(n_k)
+    span = slice(0, n_k)
+    done = np.zeros(n_k, dtype=bool)
+    for _ in range(MODE_STEPS):
+        at[span] = beta = search.beta[span].copy()
+        likelihood = log_likelihood(beta[:, None], True, span)
+        value, slope, curvature[span] = (
+            of_data[:, 0] + of_prior
+            for of_data, of_prior in zip(
+                likelihood, prior.derivatives(beta, log_scale=True), strict=True
+            )
+        )
+        # The rest of the way is short, so a parabola tells how high the maximum is.
+        bent = np.minimum(curvature[span], -TINY)
+        log_maximum[span] = value - np.where(curvature[span] < 0, 0.5 * slope**2 / bent, 0.0)
+        width = 1.0 / np.sqrt(np.maximum(-curvature, TINY))
+        log_evidence = log_maximum + np.log(width / at) + 0.5 * np.log(2.0 * np.pi)
+        hopeless = log_evidence < log_evidence.max() - 2.0 * HOPELESS_EVIDENCE
+        enough = np.where(hopeless, HOPELESS_STEP, MODE_STEP) * width / at
+        done[span] = search.step(slope, curvature[span], enough[span], span)
+        wanting = np.flatnonzero(~done)
+        if not len(wanting):
+            break
+        span = slice(int(wanting[0]), int(wanting[-1]) + 1)
+    return Modes(search.beta, width / search.beta, log_evidence)
 
 
 def training_posterior(

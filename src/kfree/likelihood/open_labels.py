@@ -197,6 +197,7 @@ class Field:
         """The class counts of the touched points before and after, the open label apart."""
         changes = self.changes
         point, at = distinct(changes.pair_point, len(self.open.labels))
+        at = at.astype(np.int64)  # keys are made of it
         before, slots, own_slot = self._counts(point)
         pair = item_of_pair = np.arange(len(at))
         if shared:

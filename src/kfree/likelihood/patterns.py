@@ -31,6 +31,8 @@ PART_EDGES = 1 << 19
 SPARING = 0.2
 # About how many class counts are held at a time (a GiB or two while they are made).
 STRETCH_ENTRIES = 1 << 24
+# As many patterns as are enough to see about where modes are.
+FEW_PATTERNS = 1 << 16
 # The strength at which points are compared to find the one that fits least.
 WORST_BETA = 20.0
 
@@ -53,26 +55,32 @@ class Histogram:
         self.k = k  # (n_patterns,) from 1 on, for K = first + 1, first + 2, ...
         self.n_points = n_points  # (n_patterns,)
         self.n_k = n_k
+        self._first = first
         self.starts = np.searchsorted(k, np.arange(1, n_k + 2))
         n = len(k)
         top = segment_max(counts.value, counts.indptr, 0.0)
         self.own_rate = (top - counts.own) / counts.divisor
-        # Classes without a neighbor make one more entry of each pattern.
-        owner = np.concatenate([counts.owner, np.arange(n)])
-        below = np.concatenate([top[counts.owner] - counts.value, top])
-        number = np.concatenate([np.ones(len(counts.value)), counts.n_absent])
+        # Classes without a neighbor make one more entry of each pattern, its last.
+        owner = counts.owner
+        indptr = counts.indptr + np.arange(n + 1)
+        listed = np.arange(len(owner)) + owner
+        below = np.empty(len(owner) + n, dtype=np.int64)
+        below[listed] = top[owner] - counts.value
+        below[indptr[1:] - 1] = top
+        number = np.ones(len(below))
+        number[indptr[1:] - 1] = counts.n_absent
         n_below = int(below.max()) + 1
         n_divisor = int(counts.divisor.max()) + 1
         by_k = (counts.divisor == k + first).all()  # then K says what the divisor is
         group = k if by_k else k * n_divisor + counts.divisor.astype(np.int64)
         limit = (n_k + 1) * n_below * (1 if by_k else n_divisor)
-        key, column = distinct(group[owner] * n_below + below.astype(np.int64), limit)
+        below += np.repeat(group * n_below, np.diff(indptr))
+        key, column = distinct(below, limit)
         group, below = np.divmod(key, n_below)
         self.rate_k = group if by_k else group // n_divisor
         self.rate = below / (group + first if by_k else group % n_divisor)
-        self.classes = sparse.csr_array(
-            (number, (owner, column)), shape=(n, len(self.rate)), dtype=float
-        )
+        self.classes = sparse.csr_array((number, column, indptr), shape=(n, len(self.rate)))
+        self.classes.sum_duplicates()
         self._points = sparse.csr_array((n_points.astype(float), np.arange(n), self.starts))
 
     def log_pseudo_likelihood(
@@ -123,9 +131,20 @@ class Histogram:
     @cached_property
     def worst(self) -> Counts:
         """For each K the pattern that is least probable when neighbors count for much."""
-        terms = log_terms(self.counts, np.full((1, 1), WORST_BETA)).value[:, 0]
-        order = np.lexsort((terms, self.k))
-        return take(self.counts, order[self.starts[:-1]])
+        total = self.classes @ np.exp(-WORST_BETA * self.rate)
+        terms = -WORST_BETA * self.own_rate - np.log(total)
+        least = np.minimum.reduceat(terms, self.starts[:-1])
+        shown_by = np.flatnonzero(terms == least[self.k - 1])
+        return take(self.counts, shown_by[np.searchsorted(shown_by, self.starts[:-1])])
+
+    def thinned(self) -> Histogram:
+        """About `FEW_PATTERNS` of the patterns, which stand for all."""
+        step = -(-len(self.k) // FEW_PATTERNS)
+        place = np.arange(len(self.k)) - self.starts[self.k - 1]
+        few = np.flatnonzero(place % step == 0)  # each K keeps its first
+        return Histogram(
+            take(self.counts, few), self.k[few], step * self.n_points[few], self.n_k, self._first
+        )
 
 
 def histogram(
@@ -154,8 +173,10 @@ def histogram(
     n_terms = len(own) * (k_max - first)
     found = _added_up(run(count, _parts(table), n_jobs), n_terms)
     order = np.argsort(found.k, kind="stable")
-    counts, n_points = take(found.counts, order), found.n_points[order]
-    return Histogram(counts, found.k[order] - first, n_points, k_max - first, first)
+    k, n_points = found.k[order] - first, found.n_points[order]
+    counts = take(found.counts, order)
+    del found, order  # the patterns of many points take much memory
+    return Histogram(counts, k, n_points, k_max - first, first)
 
 
 class Histograms:

@@ -25,7 +25,7 @@ def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     there = np.zeros(limit, dtype=bool)
     there[values] = True
     found = np.flatnonzero(there)
-    position = np.empty(limit, dtype=np.int64)
+    position = np.empty(limit, dtype=np.int32 if limit < 1 << 31 else np.int64)
     position[found] = np.arange(len(found))
     return found, position[values]
 
