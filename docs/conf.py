@@ -58,6 +58,10 @@ html_title = "kfree"
 html_static_path = ["static"]
 html_css_files = ["kfree.css"]
 html_show_sourcelink = False
+# Light or dark as the reader's system is; the theme's script complains if it is not said.
+html_context = {"default_mode": "auto"}
+# predict(), and not KFreeClassifier.predict(), which is too long for the list beside the page.
+toc_object_entries_show_parents = "hide"
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "kfree"},
@@ -67,9 +71,10 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
 }
 # These pages have no pages below them: an empty list would stand at their side.
 ALONE = ("start", "settings", "probabilities", "labels", "limits", "commands", "pictures", "report")
-ALONE += ("model", "notation", "order", "paper", "quality", "audit", "extending", "changelog")
+ALONE += ("model", "notation", "order", "paper", "quality", "performance", "approximate", "audit")
+ALONE += ("extending", "changelog")
 html_sidebars = {name: [] for name in ALONE}
