@@ -32,7 +32,9 @@ from kfree.training import train
 # hold while it is averaged (32 MiB each array).
 SEARCH_ROWS = 1 << 15
 BLOCK_NUMBERS = 1 << 22
-SMALLEST_BLOCK = 256
+# The smallest blocks that are worth a thread, where a row is quickly averaged and where it is not.
+LARGE_BLOCK = 2048
+SMALL_BLOCK = 256
 # About how many numbers Algorithm 1 holds for each row, K and class.
 KOREA_NUMBERS = 64
 
@@ -411,7 +413,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             part = queries[first : first + SEARCH_ROWS]
             found = model.new_points(part, joint, k, self.n_jobs)
             # Blocks are shared out among the threads, but not so small that each is mostly set-up.
-            share = max(SMALLEST_BLOCK, -(-len(part) // effective_n_jobs(self.n_jobs)))
+            least = LARGE_BLOCK if model.structure == "asymmetric" else SMALL_BLOCK
+            share = max(least, -(-len(part) // effective_n_jobs(self.n_jobs)))
             for start in range(0, len(part), min(step, share)):
                 blocks.append(
                     found.take(np.arange(start, min(start + min(step, share), len(part))))

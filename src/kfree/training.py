@@ -141,8 +141,7 @@ class Model:
             found = around(self.table, self.labels, self.n_classes, k, beta)
             if rule is not self.rule:
                 return found
-            n_numbers = found.count.size + found.log_term.size
-            if (len(self._all_around) + 1) * n_numbers <= TABLE_NUMBERS:
+            if (len(self._all_around) + 1) * found.n_numbers <= TABLE_NUMBERS:
                 self._all_around[i] = found
         return found
 
@@ -228,7 +227,7 @@ def train(
     k = _likely_k_max(search, labels, n_classes, limit, prior, n_jobs) if k_max is None else k_max
     if k_max is None and structure == "boltzmann":
         # Edges count twice there, and the posterior lies at larger K than in the pilot.
-        k = min(k * 3 // 2, limit)
+        k = min(k * 4 // 3, limit)
     modes = None
     while True:
         graph = search.graph(k, n_jobs)

@@ -50,7 +50,11 @@ SILENCED = 8.0
 # For how many of these a Gauss rule is made; rows that go beyond are found out (`Rule.doubt`).
 LARGEST_REACH = 3.0
 # The sizes of Gauss rules that are tried.
-GAUSS_NODES = (4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
+GAUSS_NODES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
+# Two or three nodes see little of a function; they are taken only where they err much less than
+# others may, and a row for which two would not do is known by its slope alone.
+FEWEST_NODES_STRICTNESS = 0.1
+TWO_NODES_DOUBT = 3.0
 # Most K need no more than this.
 FEW_NODES = 8
 # Log densities this far below the maximum are left out of the trimmed rule (e^-26 < 1e-11).
@@ -309,7 +313,8 @@ def reduced(
         ]
         error = np.max([np.abs(r - 1.0) for r in ratio], axis=0)
         lifted = np.abs(np.exp(log_gauss + lift - log_lifted[todo]).sum(axis=1) - 1.0)
-        good = (error < slack[todo] * GAUSS_TOLERANCE) & (lifted < slack[todo] * LIFT_TOLERANCE)
+        allowed = slack[todo] * (1.0 if n_nodes > 3 else FEWEST_NODES_STRICTNESS)
+        good = (error < allowed * GAUSS_TOLERANCE) & (lifted < allowed * LIFT_TOLERANCE)
         for i in np.flatnonzero(good):
             found[todo[i]] = node[i], log_gauss[i] + log_total[todo[i]], probe[i]
         todo, jacobi = todo[~good], jacobi.take(~good)
@@ -384,6 +389,8 @@ class JacobiMatrices:
         last = np.divide(
             vectors[:, -2:, :], first, out=np.zeros_like(vectors[:, -2:]), where=first != 0
         )
+        if n_nodes == 2:  # the constant tells nothing, and the line has to tell of degree four
+            last *= [[0.0], [TWO_NODES_DOUBT]]
         return self.center + self.spread * values, first[:, 0] ** 2, last
 
 

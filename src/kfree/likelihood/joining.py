@@ -27,7 +27,17 @@ class Around:
 
     count: np.ndarray  # (n_classes, n_points)
     size: np.ndarray | None  # (n_points,) what a count is divided by; None if by K
-    log_term: np.ndarray  # (n_points, n_beta)
+    log_term: np.ndarray  # (n_beta, n_points)
+    # (n_classes, n_beta, n_points) exp(beta (count - top) / K), top the largest count; and the log
+    # of its sum over the classes, (n_beta, n_points). None if counts are not divided by K.
+    share: np.ndarray | None
+    log_total: np.ndarray | None
+
+    @property
+    def n_numbers(self) -> int:
+        """About how much is held."""
+        share = 0 if self.share is None else self.share.size
+        return self.count.size + 2 * self.log_term.size + share
 
 
 def around(
@@ -39,11 +49,14 @@ def around(
     flat = np.bincount(labels[neighbor] * n + owner, minlength=n_classes * n)
     count = flat.reshape(n_classes, n).astype(np.int32)
     size = count.sum(axis=0) if table.by_size else None
-    b = beta / (k if size is None else size[:, None])
+    b = beta[:, None] / (k if size is None else size)
     top = count.max(axis=0)
-    total = np.exp(-(top - count)[:, :, None] * b).sum(axis=0)
-    own = count[labels, np.arange(n)]
-    return Around(count, size, (own - top)[:, None] * b - np.log(total))
+    share = np.exp(-(top - count)[:, None, :] * b)
+    log_total = np.log(share.sum(axis=0))
+    log_term = (count[labels, np.arange(n)] - top) * b - log_total
+    if size is not None:  # which a new point changes, and with it all of the following
+        return Around(count, size, log_term, None, None)
+    return Around(count, None, log_term, share, log_total)
 
 
 def log_joint(
@@ -101,7 +114,7 @@ def _events(visit: NewPoints, labels: np.ndarray, n_classes: int, k: int) -> _Ev
     )
     events.sort()
     key, code = events >> bits, events & ((1 << bits) - 1)
-    first = np.flatnonzero(np.diff(key, prepend=-1))
+    first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
     row, point = np.divmod(key[first], n)
     first = np.append(first, len(key))
     # The word of an event, summed over a pair, tells pairs of the same point apart.
@@ -134,21 +147,30 @@ def _changes(
     beta: np.ndarray,
 ) -> np.ndarray:
     """New log term less old, by the class of the new point: (n_pairs, n_classes, n_beta)."""
-    # Classes come first: sums over them then run over long arrays.
-    count = near.count[:, point] - lost
+    # Pairs come last: everything then runs over long arrays.
     each, own = np.arange(len(point)), labels[point]
-    top = count.max(axis=0)
-    below = top - count  # (n_classes, n_pairs)
-    if near.size is None:
-        b = (beta / k)[None, :]
-        share = np.exp(-b * np.arange(below.max() + 1)[:, None])[below]
+    b, most_lost = beta[:, None] / k, lost.max(initial=0)
+    if near.share is not None and most_lost * b.max() < LARGEST_EXPONENT:
+        assert near.log_total is not None
+        share, fixed = near.share.take(point, axis=2), near.log_total.take(point, axis=1)
+        fading = np.exp(-b * np.arange(most_lost + 1))  # exp(-b t)
+        for label, number in enumerate(lost):
+            pair = np.flatnonzero(number)
+            share[label][:, pair] *= fading.take(number[pair], axis=1)
+        own_lost = lost[own, each]
+        pair = np.flatnonzero(own_lost)
+        fixed[:, pair] -= own_lost[pair] * b
     else:
-        size = near.size[point] - lost.sum(axis=0) + weight
-        b = beta / np.maximum(size, 1)[:, None]
-        share = np.exp(-below[:, :, None] * b)
+        count = near.count[:, point] - lost
+        if near.size is not None:
+            size = near.size[point] - lost.sum(axis=0) + weight
+            b = beta[:, None] / np.maximum(size, 1)
+        top = count.max(axis=0)
+        share = np.exp(-(top - count)[:, None, :] * b)
+        fixed = (count[own, each] - top) * b - near.log_term.take(point, axis=1)
     total = share.sum(axis=0)
-    gain = b * weight[:, None]  # (n_pairs, n_beta)
-    if gain.max() < LARGEST_EXPONENT:
+    gain = b * weight  # (n_beta, n_pairs)
+    if gain.max(initial=0) < LARGEST_EXPONENT:
         share *= np.expm1(gain)
         share += total
         new = np.log(share, out=share)
@@ -157,10 +179,10 @@ def _changes(
         with np.errstate(divide="ignore"):
             more = np.log(share) + gain + np.log1p(-np.exp(-gain))
         new = np.logaddexp(np.log(total), more)
-    fixed = (count[own, each] - top)[:, None] * b - near.log_term[point]
     np.subtract(fixed, new, out=new)
-    new[own, each] += gain
-    return new.transpose(1, 0, 2)
+    for label in range(len(lost)):
+        new[label] += gain * (own == label)
+    return new.transpose(2, 0, 1)
 
 
 def _parts(n: int, n_numbers: int) -> list[slice]:

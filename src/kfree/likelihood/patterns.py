@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from kfree.likelihood.slots import DENSE_CLASSES
 from kfree.likelihood.terms import Counts, Log, log_terms, segment_max, take
 from kfree.neighbors.flat import distinct, distinct_hashes, expand
 from kfree.neighbors.structures import Neighborhoods
@@ -172,11 +173,7 @@ def histogram(
 
     n_terms = len(own) * (k_max - first)
     found = _added_up(run(count, _parts(table), n_jobs), n_terms)
-    order = np.argsort(found.k, kind="stable")
-    k, n_points = found.k[order] - first, found.n_points[order]
-    counts = take(found.counts, order)
-    del found, order  # the patterns of many points take much memory
-    return Histogram(counts, k, n_points, k_max - first, first)
+    return Histogram(found.counts, found.k - first, found.n_points, k_max - first, first)
 
 
 class Histograms:
@@ -273,7 +270,10 @@ def _parts(table: Neighborhoods) -> list[slice]:
 
 @dataclass(frozen=True)
 class _Patterns:
-    """The patterns that the points of a part of the data show, and how many show each."""
+    """The patterns that the points of a part of the data show, and how many show each.
+
+    They are ordered by K.
+    """
 
     key: np.ndarray  # (n_patterns,) a hash of K and the pattern
     k: np.ndarray  # (n_patterns,)
@@ -282,24 +282,47 @@ class _Patterns:
 
 
 def _added_up(parts: list[_Patterns], n_terms: int) -> _Patterns:
+    """The patterns of all parts, ordered by K."""
     if len(parts) == 1:
         return parts[0]
-    length = np.concatenate([np.diff(part.counts.indptr) for part in parts])
+    found = _side_by_side(parts)
+    if len(found.key) > SPARING * n_terms:  # so many that few will be the same in two parts
+        return found
+    _, first, where = np.unique(found.key, return_index=True, return_inverse=True)
+    n_points = np.bincount(where, found.n_points).astype(np.int64)
+    order = np.argsort(first)
+    first = first[order]
+    return _Patterns(found.key[first], found.k[first], take(found.counts, first), n_points[order])
+
+
+def _side_by_side(parts: list[_Patterns]) -> _Patterns:
+    """For each K the patterns of all parts, one part after the other."""
+    n_k = max(int(part.k[-1]) for part in parts)
+    starts = [np.searchsorted(part.k, np.arange(n_k + 2)) for part in parts]
+    entries = [part.counts.indptr[start] for part, start in zip(parts, starts, strict=True)]
+
+    def joined(arrays: list[np.ndarray], bounds: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate(
+            [
+                array[bound[k] : bound[k + 1]]
+                for k in range(n_k + 1)
+                for array, bound in zip(arrays, bounds, strict=True)
+            ]
+        )
+
+    length = joined([np.diff(part.counts.indptr) for part in parts], starts)
     counts = Counts(
         np.concatenate([[0], np.cumsum(length)]),
+        joined([part.counts.value for part in parts], entries),
         *(
-            np.concatenate([getattr(part.counts, name) for part in parts])
-            for name in ("value", "n_absent", "own", "divisor")
+            joined([getattr(part.counts, name) for part in parts], starts)
+            for name in ("n_absent", "own", "divisor")
         ),
     )
     key, k, n_points = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "k", "n_points")
+        joined([getattr(part, name) for part in parts], starts) for name in ("key", "k", "n_points")
     )
-    if len(key) > SPARING * n_terms:  # so many that few will be the same in two parts
-        return _Patterns(key, k, counts, n_points)
-    key, first, where = np.unique(key, return_index=True, return_inverse=True)
-    n_points = np.bincount(where, n_points).astype(np.int64)
-    return _Patterns(key, k[first], take(counts, first), n_points)
+    return _Patterns(key, k, counts, n_points)
 
 
 def _count(
@@ -335,32 +358,41 @@ def _count(
     step[edge] = (words[0, 1:] - words[0, :-1])[n_before]
 
     end = _list_ends(table, part, k_max)[:, first_k:]  # (n, n_k)
-    n_k = end.shape[1]
     key = _running_sum(step, indptr, end)
     own_count = _running_sum(label == own[owner], indptr, end)
     key += words[1][own_count]
     key += words[2][first_k + 1 : k_max + 1]
-    shown_by, _, n_points = distinct_hashes(key.ravel())
-    point, k = np.divmod(shown_by, n_k)
+    key = key.T.ravel()
+    shown_by, _, n_points = distinct_hashes(key)
+    k, point = np.divmod(shown_by, n)
+    own_count = own_count[point, k]
+    length = end[point, k] - indptr[point]
     k += first_k + 1
 
     # The counts of each pattern, read off a point that shows it.
-    first_group = np.searchsorted(starts, indptr)
-    owner, which = expand(first_group, point)
-    length = end[point, k - first_k - 1] - indptr[point]
-    first_place = packed[starts] & ((1 << bits) - 1)
-    present = first_place[which] < length[owner]
-    owner, which = owner[present], which[present]
-    value = np.searchsorted(packed, (group[starts[which]] << bits) + length[owner]) - starts[which]
-    n_present = np.bincount(owner, minlength=len(point))
+    if n_classes <= DENSE_CLASSES:
+        count = np.empty((len(point), n_classes), dtype=np.int64)
+        for c in range(n_classes):
+            count[:, c] = _between(label == c, indptr[point], indptr[point] + length)
+        present = count > 0
+        value, n_present = count[present], present.sum(axis=1)
+    else:
+        first_group = np.searchsorted(starts, indptr)
+        owner, which = expand(first_group, point)
+        first_place = packed[starts] & ((1 << bits) - 1)
+        present = first_place[which] < length[owner]
+        owner, which = owner[present], which[present]
+        until = (group[starts[which]] << bits) + length[owner]
+        value = np.searchsorted(packed, until) - starts[which]
+        n_present = np.bincount(owner, minlength=len(point))
     counts = Counts(
         np.concatenate([[0], np.cumsum(n_present)]),
         value,
         n_classes - n_present,
-        own_count.ravel()[shown_by],
+        own_count,
         (length if table.by_size else k).astype(float),
     )
-    return _Patterns(key.ravel()[shown_by], k, counts, n_points)
+    return _Patterns(key[shown_by], k, counts, n_points)
 
 
 def _list_ends(table: Neighborhoods, part: slice, k_max: int) -> np.ndarray:
@@ -379,7 +411,12 @@ def _list_ends(table: Neighborhoods, part: slice, k_max: int) -> np.ndarray:
 
 def _running_sum(values: np.ndarray, indptr: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Sums from the start of each list up to `end`: (n, k_max)."""
+    return _between(values, indptr[:-1, None], end)
+
+
+def _between(values: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Sums of the values from `start` up to `end`."""
     dtype = values.dtype if values.dtype == np.uint64 else np.int64
     total = np.zeros(len(values) + 1, dtype=dtype)
     np.cumsum(values, out=total[1:])
-    return total[end] - total[indptr[:-1], None]
+    return total[end] - total[start]

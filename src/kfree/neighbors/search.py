@@ -237,9 +237,16 @@ class TreeSearch(Search):
             return indices, distances, *nothing()
         # Queries whose nearest points lie together lie together.
         order = np.argsort(self._place[indices[:, 0]])
-        row, point = self._balls(k, radii).around(queries[order])
+        last = distances[:, -1]
+        row, point = self._balls(k, radii).around(queries[order], last[order])
         row = order[row]
         distance = measure_pairs(self.space, queries, self.points, row, point)
+        # Whoever is nearer than the last of the nearest is one of them.
+        others = np.flatnonzero(distance >= last[row])
+        others = others[(indices[row[others]] != point[others, None]).all(axis=1)]
+        row = np.concatenate([np.repeat(np.arange(len(queries)), k), row[others]])
+        point = np.concatenate([indices.ravel(), point[others]])
+        distance = np.concatenate([distances.ravel(), distance[others]])
         return indices, distances, *closer(row, point, distance, radii)
 
     def _balls(self, k: int, radii: np.ndarray) -> Balls:
