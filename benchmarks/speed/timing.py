@@ -57,10 +57,10 @@ class Result:
 
 
 def in_turn(
-    contenders: dict[str, Callable[[], object]], setting: Setting
+    contenders: dict[str, Callable[[], object]], setting: Setting, least: int = LEAST_ROUNDS
 ) -> dict[str, list[float]]:
     """Seconds that each contender took in each round."""
-    least, budget = (2, 0.0) if setting.quick else (LEAST_ROUNDS, SECONDS)
+    least, budget = (2, 0.0) if setting.quick else (least, SECONDS)
     with threadpool_limits(setting.n_jobs):
         first = _round(contenders)
         total = sum(first.values())

@@ -71,7 +71,7 @@ def workloads(quick: bool, n_jobs: int) -> list[Workload]:
         Workload("predict-20k-256", partial(predict, small, 256, [few, small], 1.3), one),
         Workload("structures", partial(structures, small, few), one),
         Workload("growth", partial(growth, many, large), one),
-        Workload("classes", partial(classes, small, few), one),
+        Workload("classes", partial(classes, small, few, [10, 100, 1_000], None, 3), one),
         Workload("new", partial(predict, small, 8, some(NEW), None), one),
         Workload("points", partial(against_points, some(sizes)), one),
         Workload("dimensions", partial(against_dimension, many, some(DIMENSIONS)), one),
@@ -80,6 +80,7 @@ def workloads(quick: bool, n_jobs: int) -> list[Workload]:
             for d in some(SEARCH_DIMENSIONS)
         ],
         Workload("grid-20k-8", partial(grid_search, small, few), one),
+        Workload("classes-100k", partial(classes, large, many, [10, 1_000], 2.0, 1), one),
         Workload("memory", partial(processes.memory, size(1_000_000), many), one),
     ]
 
@@ -176,10 +177,18 @@ def growth(n_small: int, n_large: int, setting: Setting) -> list[Result]:
     return [ratio(title, seconds, 2.0, setting, facts(models[n_large], n_large, 8))]
 
 
-def classes(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
+def classes(
+    n_rows: int,
+    n_new: int,
+    numbers: list[int],
+    bound: float | None,
+    rounds: int,
+    setting: Setting,
+) -> list[Result]:
     """fit and predict_proba of the same points with few classes and with many."""
-    most = 40 if setting.quick else 1_000
-    numbers = [10, 20, 40] if setting.quick else [10, 100, 1_000]
+    if setting.quick:
+        numbers = [10, 20, 40][: len(numbers)]
+    most = max(numbers)
     results, calls, models = [], {}, {}
     for n_classes in sorted(numbers, reverse=True):
         X, y = mixture(n_rows + n_new, 16, n_classes, n_clusters=2 * most)
@@ -187,7 +196,7 @@ def classes(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
         calls[f"{n_classes:,} classes"] = partial(
             fit_predict, model, X[:n_rows], y[:n_rows], X[n_rows:]
         )
-    seconds = in_turn(calls, setting)
+    seconds = in_turn(calls, setting, rounds)
     base = f"{min(numbers)} classes"
     for n_classes in sorted(numbers, reverse=True):
         name = f"{n_classes:,} classes"
@@ -196,7 +205,7 @@ def classes(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
             pair = {name: seconds[name], base: seconds[base]}
             known = {**facts(models[n_classes], n_rows, 16), "new": n_new, "classes": n_classes}
             known["base classes"] = min(numbers)
-            target = 2.0 if n_classes == most else None
+            target = bound if n_classes == most else None
             results.append(ratio(title, pair, target, setting, known))
     return results
 
