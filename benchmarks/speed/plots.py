@@ -9,6 +9,7 @@ from typing import Any
 from .timing import Result
 
 KFREE_COLOR, PEER_COLOR = "#1f5fa8", "#c8692b"
+TWO_DECADES = 100.0
 DASHES = {"fit": "-", "predict_proba": "--"}
 
 
@@ -73,9 +74,16 @@ def axes_of(label: str) -> tuple[Any, Any]:
 
 
 def finished(figure: Any, axes: Any, at: Sequence) -> bytes:
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
     axes.set_xticks(at, labels=[f"{x:,}" for x in at])
-    axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=8)
+    axes.xaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_ylim()
+    few = high / low < TWO_DECADES  # then powers of ten would be too few
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside upper center")
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=110)
     return out.getvalue()

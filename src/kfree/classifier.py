@@ -77,7 +77,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         The Gamma prior of beta; its mean is shape times scale.
     metric : str or callable, default="minkowski"
         Any metric of scikit-learn's neighbors, "precomputed" for matrices of distances or sparse
-        graphs of neighbors (see docs/approximate.md), or a function of two rows.
+        graphs of neighbors, or a function of two rows.
     p : float, default=2
         The power of the Minkowski metric.
     metric_params : dict, default=None

@@ -38,6 +38,8 @@ def paper(
     """Make the tables and figures of the paper anew, as one page and CSV files.
 
     An interrupted run goes on where it stopped when the same command is given again.
+
+    Example: `kfree paper --output paper --only scores --only times`
     """
     console, errors = Console(), Console(stderr=True)
     parts = tuple(part.value for part in only) if only else tuple(PARTS)

@@ -43,7 +43,7 @@ class Settings:
     counts: tuple[int, ...] = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
     n_beta: int = 60
     n_dense_rows: int = 5
-    repeats: int = 5
+    repeats: int = 15
     random_state: int = 0
 
     def k_most(self, n_train: int) -> int:
