@@ -63,8 +63,8 @@ def page(results: dict[str, list[Result]], pictures: list[str], n_jobs: int) -> 
         "",
         f"    {command}",
         "",
-        "Each workload runs kfree and its peer in the same process, in turn, at least three times. "
-        "The ratio is the best time of kfree by the best time of the peer, and in brackets are the "
+        "Each workload runs kfree and its peer in the same process, in turn, at least three times "
+        "(once where it takes minutes). The ratio is the best time of kfree by the best time of the peer, and in brackets are the "
         "smallest and the largest ratio within a round. All times are for float64 and, unless said "
         "otherwise, for the default settings, `k_max` found from the data. The peers are "
         "`KNeighborsClassifier` with the one k that kfree finds most probable; for the neighbour "
