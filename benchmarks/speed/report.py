@@ -64,13 +64,14 @@ def page(results: dict[str, list[Result]], pictures: list[str], n_jobs: int) -> 
         f"    {command}",
         "",
         "Each workload runs kfree and its peer in the same process, in turn, at least three times "
-        "(once where it takes minutes). The ratio is the best time of kfree by the best time of the peer, and in brackets are the "
-        "smallest and the largest ratio within a round. All times are for float64 and, unless said "
-        "otherwise, for the default settings, `k_max` found from the data. The peers are "
-        "`KNeighborsClassifier` with the one k that kfree finds most probable; for the neighbour "
-        "table alone `NearestNeighbors.kneighbors` and `scipy.spatial.cKDTree.query`, whichever "
-        "is faster (scipy up to 16 features only), with the `k_max` that kfree chose; and "
-        "`GridSearchCV` over k = 1..30 with 5 folds. All have the same number of jobs.",
+        "(once where it takes minutes). The ratio is the best time of kfree by the best time of "
+        "the peer, and in brackets are the smallest and the largest ratio within a round. All "
+        "times are for float64 and, unless said otherwise, for the default settings, `k_max` found "
+        "from the data. The peers are `KNeighborsClassifier` with the one k that kfree finds "
+        "most probable; for the neighbour table alone `NearestNeighbors.kneighbors` and "
+        "`scipy.spatial.cKDTree.query`, whichever is faster (scipy up to 16 features only), with "
+        "the `k_max` that kfree chose; and `GridSearchCV` over k = 1..30 with 5 folds. "
+        "All have the same number of jobs.",
         "",
         "The rows are overlapping Gaussian clusters of about 50 rows each in 8 dimensions, with "
         "noise in all features and a tenth of the labels drawn at random "

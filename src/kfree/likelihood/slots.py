@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfree.neighbors.flat import only_once
+
 DENSE_CLASSES = 16
 
 
@@ -44,7 +46,7 @@ def make_slots(
     """Slots for all (point, class) given; for every class of every point if these are few."""
     if n_classes <= DENSE_CLASSES:
         return every_class(n_points, n_classes)
-    keys = np.unique(points * np.int64(n_classes) + classes)
+    keys = only_once(points * np.int64(n_classes) + classes)
     owner, label = np.divmod(keys, n_classes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_points))])
     return ClassSlots(indptr, label, n_classes, keys)

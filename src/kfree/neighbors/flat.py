@@ -14,6 +14,12 @@ def expand(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return owner, np.repeat(start, length) + offset
 
 
+def only_once(values: np.ndarray) -> np.ndarray:
+    """The distinct values, in order: `np.unique`, which hashes integers and takes far longer."""
+    values = np.sort(values)
+    return values[np.concatenate([[len(values) > 0], values[1:] != values[:-1]])[: len(values)]]
+
+
 def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values, in order, and where each value stands among them.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfree.neighbors.flat import expand
+from kfree.neighbors.flat import expand, only_once
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Arrivals
 
@@ -175,7 +175,7 @@ class NewPoints(Visit):
             own_row = np.concatenate([forward_row, row])
             own_neighbor = np.concatenate([forward_point, point])
             if self.structure == "boltzmann2":
-                own_row, own_neighbor = np.divmod(np.unique(own_row * n + own_neighbor), n)
+                own_row, own_neighbor = np.divmod(only_once(own_row * n + own_neighbor), n)
         if not touch:
             return _untouched(self.n_rows, own_row, own_neighbor)
         if self.structure == "asymmetric":
