@@ -10,7 +10,7 @@ from kfree.evaluation import data
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import gauss_rule
-from kfree.likelihood import patterns
+from kfree.likelihood import counting, patterns
 from kfree.likelihood.terms import Counts, log_terms
 
 # --- Modes ---------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_stretches_of_k_change_nothing(structure, monkeypatch):
     random = np.random.default_rng(3)
     X, y = random.normal(size=(150, 3)), random.integers(0, 5, 150)
     whole = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
-    monkeypatch.setattr(patterns, "PART_EDGES", 400)
+    monkeypatch.setattr(counting, "PART_EDGES", 400)
     monkeypatch.setattr(patterns, "STRETCH_ENTRIES", 3000)
     cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
     assert len(whole._model.histogram.stretches) == 1

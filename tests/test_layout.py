@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "tables": set(),
     "validation": {"neighbors"},
     "likelihood": {"neighbors"},
-    "training": {"neighbors", "likelihood", "inference"},
+    "screening": {"neighbors", "likelihood", "inference"},
+    "training": {"neighbors", "likelihood", "inference", "screening"},
     "averaging": {"neighbors", "likelihood", "inference", "training"},
     "korea": {"likelihood", "inference", "training", "averaging"},
     "fitted_state": {"neighbors", "inference", "training"},
@@ -42,6 +43,7 @@ MODEL = {
     "posterior",
     "progress",
     "sampling",
+    "screening",
     "training",
     "validation",
 }

@@ -17,6 +17,7 @@ import numpy as np
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
 from kfree.likelihood.entering import Entered, OwnTerms, add_changes, log_joint_of_all
+from kfree.likelihood.entering_lists import EnteredLists
 from kfree.likelihood.joining import log_joint
 from kfree.likelihood.leaving import Leaving
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
@@ -31,6 +32,8 @@ AT_ONCE_NUMBERS = 1 << 22
 # Rows in more doubt than this are done again with finer nodes. Where it was less, no class
 # probability was seen to change by more than 1e-7.
 DOUBT = 1e-2
+# The logarithm of a factor that numbers bear.
+LARGEST_FACTOR = 100.0
 
 
 @dataclass(frozen=True)
@@ -45,65 +48,68 @@ class Average:
 
 
 class ClassSums:
-    """Weighted sums of class probabilities and of their squares."""
+    """Weighted sums of class probabilities and of their squares.
+
+    The weights of a row need not add up to anything; they are given in parts, each with the
+    logarithm of a factor, so that no part has to be kept until all are known.
+    """
 
     def __init__(self, n_rows: int, n_classes: int) -> None:
-        self.mean = np.zeros((n_rows, n_classes))
-        self.square = np.zeros((n_rows, n_classes))
-        self.absent_mean = np.zeros(n_rows)
-        self.absent_square = np.zeros(n_rows)
+        self._listed = np.zeros((2, n_rows, n_classes))  # of probabilities and of their squares
+        self._absent = np.zeros((2, n_rows))
+        self._weight = np.zeros(n_rows)
+        self._log_unit = np.full(n_rows, -np.inf)
 
-    def add(self, part: Moments, weight: np.ndarray) -> None:
-        """Add what one K says, with a weight for each row."""
-        if part.slots.keys is None:
-            self.mean += weight[:, None] * part.mean.reshape(self.mean.shape)
-            self.square += weight[:, None] * part.square.reshape(self.mean.shape)
+    def add(
+        self,
+        slots: ClassSlots,
+        listed: np.ndarray,
+        absent: np.ndarray,
+        weight: np.ndarray,
+        log_factor: np.ndarray | None = None,
+    ) -> None:
+        """Add conditionals (n_slots, n) and (n_rows, n) with weights (n_rows, n).
+
+        `log_factor` (n_rows,) multiplies the weights.
+        """
+        if log_factor is not None:
+            weight = weight * self._in_units(log_factor)[:, None]
+        self._weight += weight.sum(axis=1)
+        mean, square = self._listed
+        if slots.every:
+            table = listed.reshape(*mean.shape, -1)
+            weighted = weight[:, None, :] * table
+            mean += weighted.sum(axis=2)
+            square += np.einsum("ijk,ijk->ij", weighted, table)
             return
-        owner, label = part.slots.owner, part.slots.classes
         # Every class gets what an absent one has, a listed class the rest as well.
-        self.mean[owner, label] += weight[owner] * (part.mean - part.absent_mean[owner])
-        self.square[owner, label] += weight[owner] * (part.square - part.absent_square[owner])
-        self.absent_mean += weight * part.absent_mean
-        self.absent_square += weight * part.absent_square
+        others = weight * absent
+        more = others.sum(axis=1), (others * absent).sum(axis=1)
+        self._absent += more
+        owner = slots.owner
+        weighted = weight[owner]
+        weighted *= listed
+        place = owner * mean.shape[1] + slots.classes
+        mean.reshape(-1)[place] += weighted.sum(axis=1) - more[0][owner]
+        weighted *= listed
+        square.reshape(-1)[place] += weighted.sum(axis=1) - more[1][owner]
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
-        mean = self.mean + self.absent_mean[:, None]
-        square = self.square + self.absent_square[:, None]
+        mean, square = (self._listed + self._absent[:, :, None]) / self._weight[:, None]
         # A probability can underflow only where beta is beyond any reason; it is never zero.
         mean = np.maximum(mean, np.finfo(float).tiny)
         return mean / mean.sum(axis=1, keepdims=True), np.clip(square, 0.0, mean)
 
-
-@dataclass(frozen=True)
-class Moments:
-    """Mean and mean square of the conditionals of one K over its betas."""
-
-    slots: ClassSlots
-    mean: np.ndarray  # (n_slots,)
-    square: np.ndarray  # (n_slots,)
-    absent_mean: np.ndarray  # (n_rows,)
-    absent_square: np.ndarray  # (n_rows,)
-
-
-def moments(
-    slots: ClassSlots, listed: np.ndarray, absent: np.ndarray, weight: np.ndarray
-) -> Moments:
-    """Moments of conditionals (n_slots, n) and (n_rows, n) under weights (n_rows, n)."""
-    if slots.keys is None:  # every class is listed
-        listed = listed.reshape(slots.n_points, slots.n_classes, -1)
-        weighted = weight[:, None, :] * listed
-        mean, square = weighted.sum(axis=2), np.einsum("ijk,ijk->ij", weighted, listed)
-        none = np.zeros(slots.n_points)
-        return Moments(slots, mean.ravel(), square.ravel(), none, none)
-    weighted = weight[slots.owner] * listed
-    other = weight * absent
-    return Moments(
-        slots,
-        weighted.sum(axis=1),
-        (weighted * listed).sum(axis=1),
-        other.sum(axis=1),
-        (other * absent).sum(axis=1),
-    )
+    def _in_units(self, log_factor: np.ndarray) -> np.ndarray:
+        """The factors in units that fit them; what was added before is brought to these."""
+        if not (log_factor < self._log_unit + LARGEST_FACTOR).all():
+            log_unit = np.maximum(self._log_unit, log_factor)
+            shrunk = np.exp(self._log_unit - log_unit)
+            self._listed *= shrunk[:, None]
+            self._absent *= shrunk
+            self._weight *= shrunk
+            self._log_unit = log_unit
+        return np.exp(log_factor - self._log_unit)
 
 
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
@@ -123,7 +129,7 @@ def _average(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.nd
     if _fits_at_once(model, rows, rule):
         return _average_at_once(model, rows, rule)
     n_active = len(rule.k)
-    parts = []
+    total = ClassSums(rows.n_rows, rows.n_classes)
     log_mass = np.empty((rows.n_rows, n_active))
     beta_mean = np.empty((rows.n_rows, n_active))
     beta_square = np.empty((rows.n_rows, n_active))
@@ -133,13 +139,10 @@ def _average(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.nd
         beta, log_weight = rule.of(i)
         slots, listed, absent, log_total = predict(i)
         weight, log_mass[:, i] = normalized(log_weight + log_total)
-        parts.append(moments(slots, listed, absent, weight))
+        total.add(slots, listed, absent, weight, log_mass[:, i])
         beta_mean[:, i], beta_square[:, i] = weight @ beta, weight @ (beta * beta)
         doubt[:, i] = rule.doubt(i, weight)
     k_weight, _ = normalized(log_mass)
-    total = ClassSums(rows.n_rows, rows.n_classes)
-    for i, part in enumerate(parts):
-        total.add(part, k_weight[:, i])
     k_probabilities = np.zeros((rows.n_rows, model.n_k))
     k_probabilities[:, rule.k - 1] = k_weight
     mean = (k_weight * beta_mean).sum(axis=1)
@@ -230,8 +233,16 @@ def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
 
         return of_every_class
 
+    lists = None
+    if isinstance(rows.visit, NewPoints) and in_lists(model, True, rows.joint):
+        nearest, k_max = model.graph.indices, int(rule.k[-1])
+        lists = EnteredLists(rows.visit.arrivals, nearest, rows.labels, rows.n_classes, k_max)
+
     def in_general(i: int) -> tuple:
-        predictive, leaves = rows.at(rule.k[i]).predictive(rule.of(i)[0])
+        k, beta = int(rule.k[i]), rule.of(i)[0]
+        leaves, predictive = None, None if lists is None else lists.predictive(k, beta)
+        if predictive is None:
+            predictive, leaves = rows.at(k).predictive(beta)
         listed, absent, log_total = predictive.conditional()
         if leaves is not None:
             log_total = log_total + leaves.value
@@ -244,6 +255,11 @@ def in_tables(model: Model, new: bool) -> bool:
     """Whether tables hold what new points, or held-out rows, change around them."""
     most = TABLE_CLASSES if new else DENSE_CLASSES
     return model.structure == "asymmetric" and model.n_classes <= most
+
+
+def in_lists(model: Model, new: bool, joint: bool) -> bool:
+    """Whether lists of the classes near a point tell what new points change around them."""
+    return model.structure == "asymmetric" and new and joint and not in_tables(model, new)
 
 
 def _fast_log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
@@ -342,8 +358,7 @@ def class_probabilities_at(predictive: Predictive) -> np.ndarray:
     """Class probabilities at one beta for each row: (n_rows, n_classes)."""
     listed, absent, _ = predictive.conditional()
     total = ClassSums(len(absent), predictive.slots.n_classes)
-    one = np.ones_like(absent)
-    total.add(moments(predictive.slots, listed, absent, one), one[:, 0])
+    total.add(predictive.slots, listed, absent, np.ones_like(absent))
     return total.result()[0]
 
 

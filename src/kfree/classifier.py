@@ -37,6 +37,9 @@ LARGE_BLOCK = 2048
 SMALL_BLOCK = 256
 # About how many numbers Algorithm 1 holds for each row, K and class.
 KOREA_NUMBERS = 64
+# About how many numbers the classes near a row take. What is known of the points around rows is
+# worked out anew for each block, so that blocks should be large there.
+LISTED_NUMBERS = 1024
 
 AVERAGES = {
     ("quadrature", True): averaging.average_by_quadrature,
@@ -397,6 +400,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             per_row //= 32
         elif exact and averaging.in_tables(model, X is not None):
             per_row = n_nodes * model.n_classes + k + 2 * model.n_classes * len(rule.k)
+        elif exact and averaging.in_lists(model, X is not None, joint):
+            per_row = (2 * model.n_classes + LISTED_NUMBERS) // 4
         else:
             # Algorithm 1 keeps some numbers for all K while it looks for modes.
             per_row = (n_nodes if exact else max(n_nodes + k, KOREA_NUMBERS)) * k * n_classes

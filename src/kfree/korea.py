@@ -20,7 +20,6 @@ from kfree.averaging import (
     class_probabilities_at,
     find_mode,
     log_joint_of_all_k,
-    moments,
     normalized,
 )
 from kfree.inference.interpolation import Interpolants, Intervals, intervals
@@ -212,8 +211,7 @@ def _average_in_place(model: Model, rows: OpenLabels) -> Average:
     for k in range(1, model.n_k + 1):
         predictive, _ = rows.at(k).predictive(beta)
         listed, absent, _ = predictive.conditional()
-        part = moments(predictive.slots, listed, absent, weight[:, k - 1])
-        total.add(part, np.ones(rows.n_rows))
+        total.add(predictive.slots, listed, absent, weight[:, k - 1])
     return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 

@@ -13,7 +13,7 @@ from kfree.averaging import average_by_quadrature
 from kfree.classifier import KFreeClassifier
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Modes, TrainingPosterior, training_posterior
-from kfree.likelihood.patterns import Histogram
+from kfree.likelihood.patterns import Histogram, as_function
 from kfree.neighbors.threads import run
 from kfree.training import Model
 
@@ -200,15 +200,10 @@ def _most_likely(histogram: Histogram) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def _posterior_of_every_k(model: Model) -> TrainingPosterior:
     """p(beta | z, K) also for the K that the posterior has left out as hopeless."""
-
-    def log_likelihood(beta: np.ndarray, derivatives: bool, ks: slice) -> tuple:
-        log = model.histogram.log_pseudo_likelihood(beta, derivatives, ks)
-        return log.value, log.slope, log.curvature
-
-    modes = model.modes
+    modes, counted = model.modes, model.histogram
     # With equal evidences none is hopeless.
     equal = Modes(modes.beta, modes.std, np.zeros(model.n_k))
-    return training_posterior(log_likelihood, model.histogram.log_worst, equal, model.prior)
+    return training_posterior(as_function(counted), counted.log_worst, equal, model.prior)
 
 
 def _deviance(histogram: Histogram, everywhere: TrainingPosterior) -> tuple[np.ndarray, np.ndarray]:

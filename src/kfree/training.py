@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,8 +23,10 @@ from kfree.inference.quadrature import (
 )
 from kfree.likelihood.entering import Entered, entered_tables
 from kfree.likelihood.joining import Around, around
+from kfree.likelihood.lists import ListSums
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.patterns import Histogram, Histograms, histogram
+from kfree.likelihood.patterns import Histograms, as_function, histogram
+from kfree.likelihood.slots import DENSE_CLASSES
 from kfree.neighbors.flat import distinct
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Arrivals, Search
@@ -35,6 +37,7 @@ from kfree.neighbors.structures import (
     nearest_table,
     neighborhoods,
 )
+from kfree.screening import Screening, screen
 
 # The smallest k_max that "auto" takes for many rows, where it stops at the latest, and how much of
 # the posterior the last quarter of the K may hold at the end.
@@ -45,8 +48,8 @@ TAIL = 1e-6
 # few rows speak for themselves only: to multiply what they say would multiply their noise.
 PILOT_ROWS = 500
 PILOT_NEGLIGIBLE = 5.0
-# With so many patterns, modes are first sought for some of them.
-MANY_PATTERNS = 1 << 18
+# With so many terms, points times K, a sample of the points first tells which K can matter.
+MANY_TERMS = 1 << 22
 # With fewer points one label matters so much that no node is spared; with somewhat more, under the
 # symmetric structures, none that can matter. Rows that are held out change more than new points do.
 VERY_FEW_POINTS = 40
@@ -68,7 +71,7 @@ class Model:
     table: Neighborhoods
     labels: np.ndarray  # (n,) integers from 0
     n_classes: int
-    histogram: Histograms
+    histogram: Histograms | ListSums
     prior: GammaPrior
     modes: Modes
     exact: TrainingPosterior | None = None  # made when asked for, if not given
@@ -82,8 +85,8 @@ class Model:
         """The exact posterior of K and beta."""
         if self.exact is not None:
             return self.exact
-        log_likelihood, log_worst = _log_likelihood(self.histogram), self.histogram.log_worst
-        return training_posterior(log_likelihood, log_worst, self.modes, self.prior)
+        log_worst = self.histogram.log_worst
+        return training_posterior(as_function(self.histogram), log_worst, self.modes, self.prior)
 
     @cached_property
     def rule_held_out(self) -> Rule:
@@ -232,8 +235,13 @@ def train(
     while True:
         graph = search.graph(k, n_jobs)
         table = neighborhoods(structure, graph)
-        counted = Histograms(table, labels, n_classes, k, n_jobs)
-        modes = _find_modes(counted, prior, modes)
+        if len(labels) * k < MANY_TERMS:
+            counted = _counted(table, labels, n_classes, k, n_jobs)
+            modes = find_modes(as_function(counted), k, prior, modes)
+        else:
+            screened = screen(table, labels, n_classes, k, prior, n_jobs)
+            counted = _counted(table, labels, n_classes, k, n_jobs, screened.span)
+            modes = _modes_near(counted, prior, screened)
         if k_max is not None or k == limit or _has_ended(modes):
             break
         k = min(2 * k, limit)
@@ -249,13 +257,13 @@ def assemble(
     prior: GammaPrior,
     modes: Modes,
     table: Neighborhoods | None = None,
-    counted: Histograms | None = None,
+    counted: Histograms | ListSums | None = None,
 ) -> Model:
     """The model of a neighbor graph and the modes of beta; what else follows is made if absent."""
     if table is None:
         table = neighborhoods(structure, graph)
     if counted is None:
-        counted = Histograms(table, labels, n_classes, graph.k_max)
+        counted = _counted(table, labels, n_classes, graph.k_max, None, modes.near())
     return Model(structure, search, graph, table, labels, n_classes, counted, prior, modes)
 
 
@@ -276,7 +284,7 @@ def _likely_k_max(
     while True:
         indices = search.nearest_of(rows, k, n_jobs)
         counted = histogram(nearest_table(indices), labels, n_classes, k, rows)
-        log_evidence = find_modes(_log_likelihood(counted), k, prior).log_evidence
+        log_evidence = find_modes(as_function(counted), k, prior).log_evidence
         last = int(np.flatnonzero(log_evidence > log_evidence.max() - PILOT_NEGLIGIBLE)[-1]) + 1
         wanted = max(last * 4 // 3 + 2, min(FIRST_K_MAX, limit))
         if wanted <= k:
@@ -297,26 +305,29 @@ def _reach_new(k: np.ndarray) -> np.ndarray:
     return np.minimum(1.0, 3.0 / k)
 
 
-def _find_modes(counted: Histograms, prior: GammaPrior, near: Modes | None) -> Modes:
-    """The modes for all K, one stretch of K after the other."""
-    found = []
-    for i, span in enumerate(counted.stretches):
-        start = None
-        if near is not None:
-            known = np.pad(near.beta, (0, counted.n_k), mode="edge")[span]
-            start = replace(near, beta=known)
-        stretch = counted.stretch(i)
-        if start is None and len(stretch.k) > MANY_PATTERNS:
-            start = find_modes(_log_likelihood(stretch.thinned()), stretch.n_k, prior)
-        found.append(find_modes(_log_likelihood(stretch), stretch.n_k, prior, start))
-    return Modes(
-        *(np.concatenate([getattr(f, name.name) for f in found]) for name in fields(Modes))
-    )
+def _counted(
+    table: Neighborhoods,
+    labels: np.ndarray,
+    n_classes: int,
+    n_k: int,
+    n_jobs: int | None,
+    near: slice | None = None,
+) -> Histograms | ListSums:
+    """The training sum; of all K, those of `near` will mostly be asked for."""
+    if len(labels) * n_k < MANY_TERMS:
+        return Histograms(table, labels, n_classes, n_k, n_jobs)
+    if n_classes > DENSE_CLASSES:
+        return ListSums(table, labels, n_classes, n_k, n_jobs)
+    return Histograms(table, labels, n_classes, n_k, n_jobs, near)
 
 
-def _log_likelihood(counted: Histogram | Histograms):
-    def log_likelihood(beta: np.ndarray, derivatives: bool, ks: slice) -> tuple:
-        log = counted.log_pseudo_likelihood(beta, derivatives, ks)
-        return log.value, log.slope, log.curvature
-
-    return log_likelihood
+def _modes_near(counted: Histograms | ListSums, prior: GammaPrior, screened: Screening) -> Modes:
+    """The modes for the K that may matter, and the sample's estimates for all others."""
+    span, about = screened.span, screened.modes
+    start = replace(about, beta=about.beta[span])
+    near = find_modes(as_function(counted, span.start), span.stop - span.start, prior, start)
+    best = near.log_evidence.max()
+    found = Modes(about.beta.copy(), about.std.copy(), best + about.log_evidence)
+    found.beta[span], found.std[span] = near.beta, near.std
+    found.log_evidence[span] = near.log_evidence
+    return found

@@ -38,7 +38,10 @@ HOPELESS_EVIDENCE = 45.0
 # left then is about its square. Modes need not be sharp, least of all those of hopeless models.
 MODE_STEP = 1e-2
 HOPELESS_STEP = 1.0
+HOPELESS_ERROR = 1.0
 MODE_STEPS = 100
+# How far in log(beta) the nodes may go on a guess.
+LARGEST_LEAP = 1.0
 TINY = 1e-300
 # Largest relative error of the test integrals that a Gauss rule may have, for a K of probability
 # 1e-3 or more; less probable K may have more.
@@ -108,6 +111,11 @@ class Modes:
         weight = np.exp(self.log_evidence - self.log_evidence.max())
         return weight / weight.sum()
 
+    def near(self) -> slice:
+        """The stretch of K - 1 in which all K are that are not hopeless."""
+        near = np.flatnonzero(self.log_evidence > self.log_evidence.max() - HOPELESS_EVIDENCE)
+        return slice(int(near[0]), int(near[-1]) + 1)
+
 
 @dataclass(frozen=True)
 class TrainingPosterior:
@@ -168,7 +176,9 @@ def find_modes(
         width = 1.0 / np.sqrt(np.maximum(-curvature, TINY))
         log_evidence = log_maximum + np.log(width / at) + 0.5 * np.log(2.0 * np.pi)
         hopeless = log_evidence < log_evidence.max() - 2.0 * HOPELESS_EVIDENCE
-        enough = np.where(hopeless, HOPELESS_STEP, MODE_STEP) * width / at
+        # The parabola errs by about (step / width)^3 (width / beta) / 6 there.
+        rough = np.maximum(HOPELESS_STEP, np.cbrt(6.0 * HOPELESS_ERROR * at / width))
+        enough = np.where(hopeless, rough, MODE_STEP) * width / at
         done[span] = search.step(slope, curvature[span], enough[span], span)
         wanting = np.flatnonzero(~done)
         if not len(wanting):
@@ -188,8 +198,7 @@ def training_posterior(
     log_worst : takes beta (n, n_beta) and the slice of K - 1; gives the smallest log term
     """
     n_k = len(modes.beta)
-    near = np.flatnonzero(modes.log_evidence > modes.log_evidence.max() - HOPELESS_EVIDENCE)
-    span = slice(int(near[0]), int(near[-1]) + 1)
+    span = modes.near()
     mode, step = modes.beta[span], np.minimum(0.5 * modes.std[span], LARGEST_STEP)
 
     def log_density(offsets: np.ndarray, rows: slice) -> np.ndarray:
@@ -221,6 +230,8 @@ def training_posterior(
     first = np.argmax((nodes[1] > top[:, None] - NEGLIGIBLE).any(axis=0))
     nodes, n_more = nodes[:, :, max(0, first - 1) :], 8
     while len(wanting := np.flatnonzero(_ceiling(nodes[:, :, -1], prior) > top - NEGLIGIBLE)):
+        foreseen = _steps_down(_ceiling(nodes[:, :, -3:], prior), top - NEGLIGIBLE)
+        n_more = max(n_more, min(foreseen, int(LARGEST_LEAP / step.max())))
         nodes = extended(nodes, np.arange(high + 1.0, high + n_more + 1.0), wanting)
         high += n_more
         n_more *= 2
@@ -252,6 +263,18 @@ def _ceiling(node: np.ndarray, prior: GammaPrior) -> np.ndarray:
     """
     beta, log_p, log_lift = node
     return np.minimum(log_p + SILENCED * log_lift, prior.log_density(beta) + np.log(beta))
+
+
+def _steps_down(last: np.ndarray, bottom: np.ndarray) -> int:
+    """After how many more nodes parabolas through the last three (n_k, 3) are at the bottom."""
+    known = np.isfinite(last).all(axis=1) & (last[:, 2] > bottom)
+    last, left = last[known], last[known, 2] - bottom[known]
+    bend = last[:, 2] - 2.0 * last[:, 1] + last[:, 0]
+    fall = last[:, 2] - last[:, 1] + 0.5 * bend
+    falls = bend < 0
+    fall, bend, left = fall[falls], bend[falls], left[falls]
+    n_steps = (fall + np.sqrt(fall * fall - 2.0 * bend * left)) / -bend
+    return int(np.ceil(n_steps.max(initial=0.0)))
 
 
 def all_nodes(posterior: TrainingPosterior) -> Rule:

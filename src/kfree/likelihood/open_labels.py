@@ -170,7 +170,7 @@ class Field:
         if self.open.own_labels is not None:
             row.append(np.arange(self.open.n_rows))
             label.append(self.open.own_labels)
-        if touched is not None and touched.slots.keys is not None:
+        if touched is not None and not touched.slots.every:
             entry_row, entry_label, _ = touched.spread(changes)
             row.append(entry_row)
             label.append(entry_label)
@@ -307,7 +307,7 @@ def _changed(
         shape=(n_rows, n_items),
     )
     absent_sum = (absent + -old).map(lambda values: gather @ values)
-    if slots.keys is None:  # every class is listed, in the same order everywhere
+    if slots.every:  # every class is listed, in the same order everywhere
         change = entry + -old[touched.after.owner]
         shape = (n_items, slots.n_classes * beta.shape[1])
         listed_sum = change.map(

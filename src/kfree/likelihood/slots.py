@@ -7,6 +7,7 @@ classes that occur around it, so that time and memory do not grow with the numbe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,9 +21,9 @@ class ClassSlots:
     """Slots `indptr[i]:indptr[i + 1]` belong to point i, one for each of `classes` there."""
 
     indptr: np.ndarray  # (n_points + 1,)
-    classes: np.ndarray  # (n_slots,) increasing within a point
+    classes: np.ndarray  # (n_slots,) increasing within a point, where slots are to be found
     n_classes: int
-    keys: np.ndarray | None  # point * n_classes + class, increasing; None if every class has one
+    every: bool  # whether every class has a slot at every point
 
     @property
     def n_points(self) -> int:
@@ -35,9 +36,13 @@ class ClassSlots:
 
     def find(self, points: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """The slot of each (point, class), which must be there."""
-        if self.keys is None:
+        if self.every:
             return points * self.n_classes + classes
-        return np.searchsorted(self.keys, points * np.int64(self.n_classes) + classes)
+        return np.searchsorted(self._keys, points * np.int64(self.n_classes) + classes)
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        return self.owner * np.int64(self.n_classes) + self.classes
 
 
 def make_slots(
@@ -49,10 +54,10 @@ def make_slots(
     keys = only_once(points * np.int64(n_classes) + classes)
     owner, label = np.divmod(keys, n_classes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_points))])
-    return ClassSlots(indptr, label, n_classes, keys)
+    return ClassSlots(indptr, label, n_classes, every=False)
 
 
 def every_class(n_points: int, n_classes: int) -> ClassSlots:
     """Slots for every class of every point."""
     indptr = np.arange(0, n_points * n_classes + 1, n_classes)
-    return ClassSlots(indptr, np.tile(np.arange(n_classes), n_points), n_classes, None)
+    return ClassSlots(indptr, np.tile(np.arange(n_classes), n_points), n_classes, every=True)

@@ -41,6 +41,14 @@ class Neighborhoods:
     by_size: bool  # divided by the size of the neighborhood instead of K
     k_max: int | None = None  # the length of every list, if they are all as long and in order
 
+    def take(self, points: np.ndarray) -> Neighborhoods:
+        """The neighborhoods of some of the points."""
+        if self.k_max is not None:
+            return nearest_table(self.neighbors.reshape(-1, self.k_max)[points])
+        _, edge = expand(self.indptr, points)
+        indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[points])])
+        return Neighborhoods(indptr, self.neighbors[edge], self.ranks[edge], self.by_size)
+
     def of(self, points: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Flat (position in `points`, neighbor) for the neighborhoods at K = k."""
         if self.k_max is not None:  # all lists are as long, nearest first
