@@ -48,8 +48,10 @@ TAIL = 1e-6
 # few rows speak for themselves only: to multiply what they say would multiply their noise.
 PILOT_ROWS = 500
 PILOT_NEGLIGIBLE = 5.0
-# With so many terms, points times K, a sample of the points first tells which K can matter.
+# With so many terms, points times K, a sample of the points first tells which K can matter; sooner
+# where there are many classes.
 MANY_TERMS = 1 << 22
+MANY_TERMS_OF_MANY_CLASSES = 1 << 20
 # With fewer points one label matters so much that no node is spared; with somewhat more, under the
 # symmetric structures, none that can matter. Rows that are held out change more than new points do.
 VERY_FEW_POINTS = 40
@@ -235,13 +237,13 @@ def train(
     while True:
         graph = search.graph(k, n_jobs)
         table = neighborhoods(structure, graph)
-        if len(labels) * k < MANY_TERMS:
-            counted = _counted(table, labels, n_classes, k, n_jobs)
-            modes = find_modes(as_function(counted), k, prior, modes)
-        else:
+        if _are_many(len(labels) * k, n_classes):
             screened = screen(table, labels, n_classes, k, prior, n_jobs)
             counted = _counted(table, labels, n_classes, k, n_jobs, screened.span)
             modes = _modes_near(counted, prior, screened)
+        else:
+            counted = _counted(table, labels, n_classes, k, n_jobs)
+            modes = find_modes(as_function(counted), k, prior, modes)
         if k_max is not None or k == limit or _has_ended(modes):
             break
         k = min(2 * k, limit)
@@ -314,11 +316,15 @@ def _counted(
     near: slice | None = None,
 ) -> Histograms | ListSums:
     """The training sum; of all K, those of `near` will mostly be asked for."""
-    if len(labels) * n_k < MANY_TERMS:
-        return Histograms(table, labels, n_classes, n_k, n_jobs)
-    if n_classes > DENSE_CLASSES:
+    many = _are_many(len(labels) * n_k, n_classes)
+    if many and n_classes > DENSE_CLASSES:
         return ListSums(table, labels, n_classes, n_k, n_jobs)
-    return Histograms(table, labels, n_classes, n_k, n_jobs, near)
+    return Histograms(table, labels, n_classes, n_k, n_jobs, near if many else None)
+
+
+def _are_many(n_terms: int, n_classes: int) -> bool:
+    many = MANY_TERMS if n_classes <= DENSE_CLASSES else MANY_TERMS_OF_MANY_CLASSES
+    return n_terms >= many
 
 
 def _modes_near(counted: Histograms | ListSums, prior: GammaPrior, screened: Screening) -> Modes:

@@ -34,11 +34,13 @@ LARGEST_STEP = 0.15
 NEGLIGIBLE_EVIDENCE = 25.0
 # Models that Laplace's formula puts this far below the best are not integrated at all.
 HOPELESS_EVIDENCE = 45.0
-# A step to the mode is the last when it is shorter than this part of the posterior's width: what is
-# left then is about its square. Modes need not be sharp, least of all those of hopeless models.
-MODE_STEP = 1e-2
-HOPELESS_STEP = 1.0
+# How far from the mode, in widths of the posterior, the search may end, and how long its last step
+# may be. Modes need not be sharp, least of all those of hopeless models: there the log evidence may
+# be wrong by so much, or the step so long.
+MODE_ERROR = 2e-3
+LARGEST_MODE_STEP = 1.0
 HOPELESS_ERROR = 1.0
+HOPELESS_STEP = 1.0
 MODE_STEPS = 100
 # How far in log(beta) the nodes may go on a guess.
 LARGEST_LEAP = 1.0
@@ -176,9 +178,11 @@ def find_modes(
         width = 1.0 / np.sqrt(np.maximum(-curvature, TINY))
         log_evidence = log_maximum + np.log(width / at) + 0.5 * np.log(2.0 * np.pi)
         hopeless = log_evidence < log_evidence.max() - 2.0 * HOPELESS_EVIDENCE
-        # The parabola errs by about (step / width)^3 (width / beta) / 6 there.
+        # The parabola errs by about (step / width)^3 (width / beta) / 6 there, and after a step the
+        # mode is (step / width)^2 (width / beta) widths away.
         rough = np.maximum(HOPELESS_STEP, np.cbrt(6.0 * HOPELESS_ERROR * at / width))
-        enough = np.where(hopeless, rough, MODE_STEP) * width / at
+        sharp = np.minimum(LARGEST_MODE_STEP, np.sqrt(MODE_ERROR * at / width))
+        enough = np.where(hopeless, rough, sharp) * width / at
         done[span] = search.step(slope, curvature[span], enough[span], span)
         wanting = np.flatnonzero(~done)
         if not len(wanting):
