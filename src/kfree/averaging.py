@@ -276,7 +276,9 @@ def _fast_log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | No
 
         def joining(i: int) -> np.ndarray:
             k, beta = rule.k[i], rule.of(i)[0]
-            return log_joint(visit, rows.labels, model.around(i, rule), k, beta)
+            near = model.around(i, rule)
+            known = model.kinds(i, rule, near, visit.n_rows)
+            return log_joint(visit, rows.labels, near, k, beta, known)
 
         return joining
     if not in_tables(model, new=True):

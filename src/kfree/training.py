@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from kfree.inference.quadrature import (
     trimmed,
 )
 from kfree.likelihood.entering import Entered, entered_tables
-from kfree.likelihood.joining import Around, around
+from kfree.likelihood.joining import Around, Kinds, around, edge_slots, kinds
 from kfree.likelihood.lists import ListSums
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.patterns import Histograms, as_function, histogram
@@ -61,6 +62,8 @@ FEW_POINTS_HELD_OUT = 200
 # so many numbers (256 MiB) are kept between predictions.
 TABLE_CLASSES = 64
 TABLE_NUMBERS = 1 << 25
+
+_making = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -140,18 +143,47 @@ class Model:
 
     def around(self, i: int, rule: Rule) -> Around:
         """What is around the training points at the i-th K that matters; kept where small."""
-        found = self._all_around.get(i) if rule is self.rule else None
-        if found is None:
+
+        def make() -> Around:
             k, beta = int(rule.k[i]), rule.of(i)[0]
-            found = around(self.table, self.labels, self.n_classes, k, beta)
-            if rule is not self.rule:
-                return found
-            if (len(self._all_around) + 1) * found.n_numbers <= TABLE_NUMBERS:
-                self._all_around[i] = found
-        return found
+            return around(self.table, self._edge_slots, self.labels, self.n_classes, k, beta)
+
+        if rule is not self.rule:
+            return make()
+        with _making:  # threads that come at the same time would all make it
+            found = self._all_around.get(i)
+            if found is None:
+                found = make()
+                if (len(self._all_around) + 1) * found.n_numbers <= TABLE_NUMBERS:
+                    self._all_around[i] = found
+            return found
+
+    def kinds(self, i: int, rule: Rule, near: Around, n_rows: int) -> Kinds | None:
+        """What mostly becomes of training points at the i-th K that matters, for so many rows.
+
+        None where it is not known, and the rows touch too few points to make it worth knowing.
+        """
+        if rule is not self.rule:
+            return None
+        n_points, k, beta = len(self.labels), int(rule.k[i]), rule.of(i)[0]
+        n_numbers = 4 * n_points * self.n_classes * len(beta)
+        with _making:
+            found = self._all_kinds.get(i)
+            if found is None and n_rows * k > n_points and len(rule.k) * n_numbers <= TABLE_NUMBERS:
+                last = self.labels[self.graph.indices[:, k - 1]]
+                found = self._all_kinds[i] = kinds(near, self.labels, last, k, beta)
+            return found
+
+    @cached_property
+    def _edge_slots(self) -> np.ndarray:
+        return edge_slots(self.table, self.labels)
 
     @cached_property
     def _all_around(self) -> dict[int, Around]:
+        return {}
+
+    @cached_property
+    def _all_kinds(self) -> dict[int, Kinds]:
         return {}
 
     def _reach_held_out(self, k: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from scipy import sparse
@@ -140,7 +141,7 @@ def gathered(row: np.ndarray, state: np.ndarray, change: np.ndarray, n_rows: int
     matrix = sparse.csr_array((n_rows, len(change)))
     matrix.data, matrix.indices = np.ones(len(state)), state
     matrix.indptr = indptr.astype(state.dtype)
-    return matrix @ change.reshape(len(change), -1)
+    return matrix @ change.reshape(len(change), prod(change.shape[1:]))
 
 
 def class_counts(near: np.ndarray, n_classes: int) -> np.ndarray:

@@ -3,8 +3,8 @@
 This is `open_labels` for new points and few classes. A new point joins the neighborhoods of its own
 neighbors and of the points it comes near to; each of the latter lets go of its last neighbor, and
 that edge is gone on both sides. All of this is written down as events, one word each, and sorted by
-row and point, so that what happens to one point stands together. The same happens to a point around
-many rows: its new log term, for each class that the new point may have, is evaluated once.
+row and point: what happens to one point then stands together. Most points are touched in one of a
+few ways (`Kinds`) and what becomes of them can be known beforehand; the rest are evaluated.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfree.likelihood.entering import LARGEST_EXPONENT, gathered
-from kfree.neighbors.flat import distinct_hashes, expand
+from kfree.neighbors.flat import expand
 from kfree.neighbors.structures import Neighborhoods, NewPoints
 
 # How many numbers are held while pairs are evaluated.
 BLOCK_NUMBERS = 1 << 18
+# Kinds and codes from here on: a point loses a neighbor of class 0, 1, ...
+LOST = 3
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,25 @@ class Around:
         return self.count.size + 2 * self.log_term.size + share
 
 
-def around(
-    table: Neighborhoods, labels: np.ndarray, n_classes: int, k: int, beta: np.ndarray
-) -> Around:
-    """What is around the training points at K = k."""
+def edge_slots(table: Neighborhoods, labels: np.ndarray) -> np.ndarray:
+    """Where in a table (n_classes, n_points) each edge is counted."""
     n = len(labels)
-    owner, neighbor = table.of(np.arange(n), k)
-    flat = np.bincount(labels[neighbor] * n + owner, minlength=n_classes * n)
+    slot = labels[table.neighbors] * n
+    slot += np.repeat(np.arange(n), np.diff(table.indptr))
+    return slot
+
+
+def around(
+    table: Neighborhoods,
+    slots: np.ndarray,
+    labels: np.ndarray,
+    n_classes: int,
+    k: int,
+    beta: np.ndarray,
+) -> Around:
+    """What is around the training points at K = k; `slots` as `edge_slots` gives them."""
+    n = len(labels)
+    flat = np.bincount(slots[table.ranks < k], minlength=n_classes * n)
     count = flat.reshape(n_classes, n).astype(np.int32)
     size = count.sum(axis=0) if table.by_size else None
     b = beta[:, None] / (k if size is None else size)
@@ -59,12 +73,57 @@ def around(
     return Around(count, None, log_term, share, log_total)
 
 
+@dataclass(frozen=True)
+class Kinds:
+    """What becomes of any training point in the ways in which most points are touched.
+
+    It takes up the new point as its neighbor; does so while it lets go of its own last neighbor;
+    or, where edges count twice, takes it up on both sides of the edge and lets go. Or it only loses
+    one neighbor, which is the same for each class of the new point.
+    """
+
+    taken: np.ndarray  # (3 * n_points, n_classes * n_beta) new log term less old; 2 n_points rows
+    # where edges count once
+    lost: np.ndarray  # (n_classes * n_points, n_beta) by the class of the neighbor lost
+
+    @property
+    def n_numbers(self) -> int:
+        """How much is held."""
+        return self.taken.size + self.lost.size
+
+
+def kinds(near: Around, labels: np.ndarray, last: np.ndarray, k: int, beta: np.ndarray) -> Kinds:
+    """The kinds of all training points; `last` are the classes of their K-th neighbors."""
+    n, n_classes = len(labels), len(near.count)
+    each = np.arange(n)
+    own_last = np.zeros((n_classes, n), dtype=np.int64)
+    own_last[last, each] = 1
+
+    def changes(weight: int, lost: np.ndarray) -> np.ndarray:
+        return _all_changes(each, np.full(n, weight), lost, labels, near, k, beta)
+
+    taken = [changes(1, np.zeros_like(own_last)), changes(1, own_last)]
+    if near.size is None:
+        taken.append(changes(2, own_last))
+    lost = []
+    for label in range(n_classes):
+        one = np.zeros_like(own_last)
+        one[label] = 1
+        lost.append(changes(0, one)[:, 0])
+    return Kinds(np.concatenate(taken).reshape(-1, n_classes * len(beta)), np.concatenate(lost))
+
+
 def log_joint(
-    visit: NewPoints, labels: np.ndarray, near: Around, k: int, beta: np.ndarray
+    visit: NewPoints,
+    labels: np.ndarray,
+    near: Around,
+    k: int,
+    beta: np.ndarray,
+    known: Kinds | None = None,
 ) -> np.ndarray:
     """log p(z, z' = c | beta, K) - log p(z | beta, K): (n_rows, n_classes, n_beta)."""
-    n_rows, n_classes = visit.n_rows, len(near.count)
-    events = _events(visit, labels, n_classes, k)
+    n_rows, n_classes, n_points = visit.n_rows, len(near.count), len(labels)
+    events = _events(visit, labels, n_classes, k, once=near.size is not None)
     weight = events.weight if near.size is None else np.minimum(events.weight, 1)
     slot = events.row * n_classes + labels[events.point]
     own = np.bincount(slot, weight, n_rows * n_classes).reshape(n_rows, n_classes)
@@ -72,16 +131,21 @@ def log_joint(
     log_class = own[:, :, None] * np.atleast_2d(b)[:, None, :]
     log_class -= log_class.max(axis=1, keepdims=True)
     log_class -= np.log(np.exp(log_class).sum(axis=1, keepdims=True))
-    # The same happens to a point around many rows.
-    shown_by, state, _ = distinct_hashes(events.hashed)
-    point, lost = events.point[shown_by], _lost(events, shown_by, n_classes)
-    change = np.concatenate(
-        [
-            _changes(point[part], weight[shown_by[part]], lost[:, part], labels, near, k, beta)
-            for part in _parts(len(point), n_classes * len(beta))
-        ]
-    )
-    log_class += gathered(events.row, state, change, n_rows).reshape(log_class.shape)
+    pairs = np.arange(len(events.row))
+    if known is not None:
+        state = events.kind.astype(np.int64) * n_points + events.point
+        taken = np.flatnonzero((events.kind >= 0) & (events.kind < LOST))
+        lost = np.flatnonzero(events.kind >= LOST)
+        pairs = np.flatnonzero(events.kind < 0)
+        more = gathered(events.row[taken], state[taken], known.taken, n_rows)
+        log_class += more.reshape(log_class.shape)
+        less = gathered(events.row[lost], state[lost] - LOST * n_points, known.lost, n_rows)
+        log_class += less[:, None, :]
+    last = labels[visit.graph.indices[:, k - 1]]
+    lost = _lost(events, pairs, last, n_classes)
+    change = _all_changes(events.point[pairs], weight[pairs], lost, labels, near, k, beta)
+    each = np.arange(len(pairs), dtype=np.int32)
+    log_class += gathered(events.row[pairs], each, change, n_rows).reshape(log_class.shape)
     return log_class
 
 
@@ -92,49 +156,69 @@ class _Events:
     row: np.ndarray  # (n_pairs,)
     point: np.ndarray  # (n_pairs,)
     weight: np.ndarray  # (n_pairs,) how often the point takes up the row
-    hashed: np.ndarray  # (n_pairs,) the point and all that happens to it
+    kind: np.ndarray  # (n_pairs,) as `Kinds` has them, or -1
     first: np.ndarray  # (n_pairs + 1,) the first event of each pair
-    code: np.ndarray  # (n_events,) 0: takes up the row; 1 + c: lets go of a neighbor of class c
+    # (n_events,) 0: takes up the row, its neighbor; 1: takes up the row, which came near, and lets
+    # go of its own last neighbor; 2: the same, but this one stays; 3 + c: loses one of class c
+    code: np.ndarray
 
 
-def _events(visit: NewPoints, labels: np.ndarray, n_classes: int, k: int) -> _Events:
-    n, bits = visit.graph.n_points, (n_classes + 1).bit_length()
+def _events(visit: NewPoints, labels: np.ndarray, n_classes: int, k: int, once: bool) -> _Events:
+    n, bits = visit.graph.n_points, (n_classes + 3).bit_length()
     row, point, pushed = visit.entered(k)
     forward = np.arange(visit.n_rows)[:, None] * n + visit.arrivals.forward[:, :k]
-    entered = row * n + point
     gone = visit.gone(k, row, point, pushed)
+    entered = ((row * n + point) << bits) + np.where(gone, 1, 2)
     row, point, pushed = row[gone], point[gone], pushed[gone]
-    events = np.concatenate(
-        [
-            forward.ravel() << bits,
-            entered << bits,
-            ((row * n + point) << bits) + (1 + labels[pushed]),
-            ((row * n + pushed) << bits) + (1 + labels[point]),
-        ]
-    )
+    lost = ((row * n + pushed) << bits) + (LOST + labels[point])
+    events = np.concatenate([forward.ravel() << bits, entered, lost])
     events.sort()
-    key, code = events >> bits, events & ((1 << bits) - 1)
+    key, code = events >> bits, (events & ((1 << bits) - 1)).astype(np.int8)
     first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
     row, point = np.divmod(key[first], n)
-    first = np.append(first, len(key))
-    # The word of an event, summed over a pair, tells pairs of the same point apart.
-    words = np.random.default_rng(20132).integers(0, 1 << 64, n_classes + 1, dtype=np.uint64)
-    hashed = np.add.reduceat(words[code], first[:-1]) if len(key) else np.empty(0, dtype=np.uint64)
-    hashed += (point + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    # Taking up, which happens once or twice, is sorted before letting go.
-    weight = (code[first[:-1]] == 0).astype(np.int64)
-    second = np.minimum(first[:-1] + 1, len(code) - 1)
-    weight += (weight > 0) & (first[:-1] + 1 < first[1:]) & (code[second] == 0)
-    return _Events(row, point, weight, hashed, first, code)
+    # Taking up, which happens once or twice, is sorted before losing.
+    number = np.diff(first, append=len(key))
+    one, two = code[first], code[np.minimum(first + 1, len(code) - 1)]
+    both = (number > 1) & (two < LOST)
+    weight = (one < LOST).astype(np.int64) + both
+    # Where edges count once, it does not matter how often and on which side they are.
+    alone = np.arange(1 << bits, dtype=np.int8)
+    alone[2] = 0
+    doubly = np.full(1 << bits, -1, dtype=np.int8)
+    doubly[1:LOST] = 1 if once else 2, 0
+    kind = np.where(number == 1, alone[one], np.where(number == 2, doubly[two], np.int8(-1)))
+    return _Events(row, point, weight, kind, np.append(first, len(key)), code)
 
 
-def _lost(events: _Events, pairs: np.ndarray, n_classes: int) -> np.ndarray:
-    """How many neighbors of each class the points of some pairs let go: (n_classes, n_pairs)."""
+def _lost(events: _Events, pairs: np.ndarray, last: np.ndarray, n_classes: int) -> np.ndarray:
+    """How many neighbors of each class the points of some pairs let go: (n_classes, n_pairs).
+
+    `last` are the classes of all points' K-th neighbors.
+    """
     owner, event = expand(events.first, pairs)
     code = events.code[event]
-    losing = code > 0
-    slot = (code[losing] - 1) * len(pairs) + owner[losing]
+    losing = np.flatnonzero((code == 1) | (code >= LOST))
+    owner, code = owner[losing], code[losing]
+    label = np.where(code == 1, last[events.point[pairs[owner]]], code.astype(np.int64) - LOST)
+    slot = label * len(pairs) + owner
     return np.bincount(slot, minlength=n_classes * len(pairs)).reshape(n_classes, len(pairs))
+
+
+def _all_changes(
+    point: np.ndarray,
+    weight: np.ndarray,
+    lost: np.ndarray,
+    labels: np.ndarray,
+    near: Around,
+    k: int,
+    beta: np.ndarray,
+) -> np.ndarray:
+    """`_changes` of any number of pairs."""
+    n_numbers = len(near.count) * len(beta)
+    out = np.empty((len(point), len(near.count), len(beta)))
+    for part in _parts(len(point), n_numbers):
+        out[part] = _changes(point[part], weight[part], lost[:, part], labels, near, k, beta)
+    return out
 
 
 def _changes(
