@@ -16,7 +16,7 @@ import numpy as np
 
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
-from kfree.likelihood.entering import Entered, OwnTerms, add_changes, log_joint_of_all
+from kfree.likelihood.entering import Entered, EnteringPairs, OwnTerms, log_joint_of_all
 from kfree.likelihood.entering_lists import EnteredLists
 from kfree.likelihood.joining import log_joint
 from kfree.likelihood.leaving import Leaving
@@ -285,15 +285,15 @@ def _fast_log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | No
         return None
     own = OwnTerms(visit.arrivals, rows.labels, rows.n_classes)
     tables: Iterator[Entered] | None = None
-    arrivals = visit.arrivals
     if rows.joint:
-        tables, arrivals = model.entered(arrivals, rule)
+        tables, arrivals = model.entered(visit.arrivals, rule)
+        pairs = EnteringPairs(arrivals)
 
     def entering(i: int) -> np.ndarray:
         k, beta = rule.k[i], rule.of(i)[0]
         log_class = own.at(k, beta)
         if tables is not None:
-            add_changes(log_class, arrivals, next(tables), k)
+            pairs.add_changes(log_class, next(tables), k)
         return log_class
 
     return entering

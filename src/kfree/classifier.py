@@ -32,9 +32,11 @@ from kfree.training import train
 # hold while it is averaged (32 MiB each array).
 SEARCH_ROWS = 1 << 15
 BLOCK_NUMBERS = 1 << 22
-# The smallest blocks that are worth a thread, where a row is quickly averaged and where it is not.
+# The smallest blocks that are worth a thread, where a row is quickly averaged and where it is not;
+# and how many neighbors, over all K, make it worth one.
 LARGE_BLOCK = 2048
 SMALL_BLOCK = 256
+BLOCK_PAIRS = 1 << 23
 # About how many numbers Algorithm 1 holds for each row, K and class.
 KOREA_NUMBERS = 64
 # About how many numbers the classes near a row take. What is known of the points around rows is
@@ -419,6 +421,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             found = model.new_points(part, joint, k, self.n_jobs)
             # Blocks are shared out among the threads, but not so small that each is mostly set-up.
             least = LARGE_BLOCK if model.structure == "asymmetric" else SMALL_BLOCK
+            if exact:
+                least = min(least, max(SMALL_BLOCK, BLOCK_PAIRS // (len(rule.k) * k)))
             share = max(least, -(-len(part) // effective_n_jobs(self.n_jobs)))
             for start in range(0, len(part), min(step, share)):
                 blocks.append(

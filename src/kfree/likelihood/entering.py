@@ -26,6 +26,8 @@ from kfree.neighbors.search import Arrivals
 
 # Above this, exp overflows.
 LARGEST_EXPONENT = 600.0
+# Pairs that count for K are picked out for K up to this factor larger at the same time.
+GROWTH = 1.25
 
 
 @dataclass(frozen=True)
@@ -126,21 +128,54 @@ class OwnTerms:
         return log_softmax(self._count, beta / k)
 
 
-def add_changes(log_class: np.ndarray, arrivals: Arrivals, table: Entered, k: int) -> None:
-    """Add to log terms (n_rows, n_classes, n_beta) what the new points change around them."""
-    inside = arrivals.reverse_rank < k
-    state = table.state[arrivals.reverse_point[inside]]
-    change = gathered(arrivals.reverse_row[inside], state, table.change, len(log_class))
-    log_class += change.reshape(log_class.shape)
+class EnteringPairs:
+    """New points and the points whose neighborhoods they enter, for rising K."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self._arrivals = arrivals
+        self._limit = 0
+
+    def add_changes(self, log_class: np.ndarray, table: Entered, k: int) -> None:
+        """Add to log terms (n_rows, n_classes, n_beta) what the new points change around them.
+
+        `k` is larger than in the call before.
+        """
+        if k > self._limit:
+            self._take(int(GROWTH * k), len(log_class))
+        if len(self._point) > len(table.state):
+            # Few points have many pairs: what changes is copied for each point, not for each pair.
+            state, change = self._point, table.change[table.state]
+        else:
+            state, change = table.state[self._point], table.change
+        inside = np.less(self._rank, k, out=np.empty(len(self._rank)))
+        log_class += _product(self._indptr, state, inside, change).reshape(log_class.shape)
+
+    def _take(self, limit: int, n_rows: int) -> None:
+        """The pairs that can count before K is above `limit`."""
+        near = self._arrivals
+        kept = np.flatnonzero(near.reverse_rank < limit)
+        self._rank, self._point = near.reverse_rank[kept], near.reverse_point[kept]
+        self._indptr = _starts(near.reverse_row[kept], n_rows)
+        self._limit = limit
 
 
 def gathered(row: np.ndarray, state: np.ndarray, change: np.ndarray, n_rows: int) -> np.ndarray:
     """The sum of `change[state]` over each row; `row` is in increasing order."""
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))])
+    return _product(_starts(row, n_rows), state, np.ones(len(state)), change)
+
+
+def _starts(row: np.ndarray, n_rows: int) -> np.ndarray:
+    """Where each row begins, `row` being in increasing order; and the end: (n_rows + 1,)."""
+    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))])
+
+
+def _product(
+    indptr: np.ndarray, state: np.ndarray, weight: np.ndarray, change: np.ndarray
+) -> np.ndarray:
+    """The weighted sums of `change[state]` over each row."""
     # The format is right as it is made, and checking it would take longer than small products do.
-    matrix = sparse.csr_array((n_rows, len(change)))
-    matrix.data, matrix.indices = np.ones(len(state)), state
-    matrix.indptr = indptr.astype(state.dtype)
+    matrix = sparse.csr_array((len(indptr) - 1, len(change)))
+    matrix.data, matrix.indices, matrix.indptr = weight, state, indptr.astype(state.dtype)
     return matrix @ change.reshape(len(change), prod(change.shape[1:]))
 
 
