@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kfree.baselines
-import kfree.classifier
+import kfree.blocks
 from kfree import KFreeClassifier, PKNNClassifier, Posterior, StructuredKNNClassifier
 from kfree.inference.quadrature import all_nodes
 
@@ -290,7 +290,7 @@ def test_precomputed_distances_are_the_same_as_the_metric():
 def test_jobs(model, algorithm, monkeypatch):
     monkeypatch.setattr("kfree.neighbors.search.BLOCK_ROWS", 16)
     monkeypatch.setattr("kfree.neighbors.search.BLOCK_DISTANCES", 600)
-    monkeypatch.setattr(kfree.classifier, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(kfree.blocks, "BLOCK_NUMBERS", 1)
     found = [
         clone(model).set_params(n_jobs=n_jobs, algorithm=algorithm).fit(X, Y).predict_proba(NEW)
         for n_jobs in (1, 2, None)
@@ -315,8 +315,8 @@ kfree_models = pytest.mark.parametrize("model", KFREE, ids=name)
 def test_blocks(model, sizes, monkeypatch):
     fitted = clone(model).fit(X, Y)
     expected, left_out = records(fitted, NEW), records(fitted, None)
-    monkeypatch.setattr(kfree.classifier, "BLOCK_NUMBERS", sizes[0])
-    monkeypatch.setattr(kfree.classifier, "SEARCH_ROWS", sizes[1])
+    monkeypatch.setattr(kfree.blocks, "BLOCK_NUMBERS", sizes[0])
+    monkeypatch.setattr(kfree.blocks, "SEARCH_ROWS", sizes[1])
     for rows, whole in [(NEW, expected), (None, left_out)]:
         for key, value in records(fitted, rows).items():
             # Newton's search of a mode ends where a step is 1e-12 of beta; a conditional hardly

@@ -137,7 +137,7 @@ def test_blocks_do_not_matter(monkeypatch):
     graph, graph_new = transformer.transform(X), transformer.transform(new)
     expected = KFreeClassifier(metric="precomputed").fit(graph, y).predict_proba(graph_new)
     monkeypatch.setattr("kfree.neighbors.given_graph.BLOCK_ROWS", 7)
-    monkeypatch.setattr("kfree.classifier.SEARCH_ROWS", 11)
+    monkeypatch.setattr("kfree.blocks.SEARCH_ROWS", 11)
     model = KFreeClassifier(metric="precomputed", n_jobs=2).fit(graph, y)
     np.testing.assert_array_equal(model.predict_proba(graph_new), expected)
 

@@ -30,11 +30,13 @@ MAY_IMPORT = {
     "training": {"neighbors", "likelihood", "inference", "screening"},
     "averaging": {"neighbors", "likelihood", "inference", "training"},
     "korea": {"likelihood", "inference", "training", "averaging"},
+    "blocks": {"likelihood", "inference", "training", "averaging"},
     "fitted_state": {"neighbors", "inference", "training"},
     "sampling": {"likelihood", "inference", "training", "averaging"},
 }
 MODEL = {
     "averaging",
+    "blocks",
     "fitted_state",
     "inference",
     "korea",

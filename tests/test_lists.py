@@ -7,6 +7,7 @@ from kfree import KFreeClassifier, averaging
 from kfree.averaging import ClassSums
 from kfree.likelihood import lists
 from kfree.likelihood.entering_lists import EnteredLists
+from kfree.likelihood.leaving_lists import LeavingLists
 from kfree.likelihood.lists import ListSums, class_lists
 from kfree.likelihood.patterns import histogram
 from kfree.likelihood.slots import every_class
@@ -79,22 +80,40 @@ def test_entered_lists_are_open_labels(k, fitted):
     rows = model.new_points(new, True, K_MAX, None)
     entered = EnteredLists(rows.visit.arrivals, model.graph.indices, model.labels, N_CLASSES, K_MAX)
     beta = np.array([0.3, 8.0, 90.0])
-    found, expected = entered.predictive(k, beta), rows.at(k).predictive(beta)[0]
-    np.testing.assert_allclose(found.absent.value, expected.absent.value, rtol=1e-10)
+    assert_same(entered.predictive(k, beta), rows.at(k).predictive(beta))
+    assert entered.predictive(k, np.array([1.0, 1e4])) is None
+
+
+@pytest.mark.parametrize("k", [2, 9, K_MAX])
+def test_leaving_lists_are_open_labels(k, fitted):
+    model = fitted["asymmetric"]._model
+    rows = model.held_out(np.arange(3, N, 5), True)
+    leaving = LeavingLists(rows.visit, model.labels, N_CLASSES, K_MAX)
+    beta = np.array([0.3, 3.0, 6.5 * k])
+    assert_same(leaving.predictive(k, beta), rows.at(k).predictive(beta), 1e-8)
+    assert leaving.predictive(k, np.array([1.0, 8.0 * k])) is None
+
+
+def assert_same(found, expected, tolerance=1e-10):
+    (found, found_leaves), (expected, leaves) = found, expected
+    assert (found_leaves is None) == (leaves is None)
+    if leaves is not None:
+        np.testing.assert_allclose(found_leaves.value, leaves.value, rtol=0, atol=tolerance)
     tables = []
     for predictive in (found, expected):
         table = np.repeat(predictive.absent.value[:, None], N_CLASSES, axis=1)
         table[predictive.slots.owner, predictive.slots.classes] = predictive.listed.value
         tables.append(table)
-    np.testing.assert_allclose(*tables, rtol=1e-10, atol=1e-10)
-    assert entered.predictive(k, np.array([1.0, 1e4])) is None
+    np.testing.assert_allclose(*tables, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_probabilities_do_not_depend_on_the_way(n_jobs, fitted, monkeypatch):
     model, new = fitted["asymmetric"], data()[2]
+    held_out = model.predict_proba(None)
     quick = model.predict_proba(new)
     monkeypatch.setattr(averaging, "in_lists", lambda *_: False)
+    np.testing.assert_allclose(held_out, model.predict_proba(None), rtol=0, atol=1e-12)
     np.testing.assert_allclose(quick, model.predict_proba(new), rtol=0, atol=1e-12)
     monkeypatch.setattr(averaging, "in_tables", lambda *_: True)
     np.testing.assert_allclose(quick, model.predict_proba(new), rtol=0, atol=1e-12)

@@ -144,7 +144,7 @@ def test_the_same_whatever_the_jobs_and_the_other_rows(data, monkeypatch):
     params = {"inference": "metropolis", "n_draws": 60, "n_burn_in": 10, "random_state": 5}
     with pytest.warns(ConvergenceWarning):
         one = fitted("asymmetric", data, **params).sample(data[2])
-    monkeypatch.setattr("kfree.classifier.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("kfree.blocks.BLOCK_NUMBERS", 1)
     with pytest.warns(ConvergenceWarning):
         two = fitted("asymmetric", data, n_jobs=2, **params).sample(data[2])
     with pytest.warns(ConvergenceWarning):

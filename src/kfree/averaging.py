@@ -20,6 +20,7 @@ from kfree.likelihood.entering import Entered, EnteringPairs, OwnTerms, log_join
 from kfree.likelihood.entering_lists import EnteredLists
 from kfree.likelihood.joining import log_joint
 from kfree.likelihood.leaving import Leaving
+from kfree.likelihood.leaving_lists import LeavingLists
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
 from kfree.neighbors.structures import JOINING, HeldOut, NewPoints
@@ -233,16 +234,19 @@ def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
 
         return of_every_class
 
-    lists = None
-    if isinstance(rows.visit, NewPoints) and in_lists(model, True, rows.joint):
-        nearest, k_max = model.graph.indices, int(rule.k[-1])
-        lists = EnteredLists(rows.visit.arrivals, nearest, rows.labels, rows.n_classes, k_max)
+    lists: EnteredLists | LeavingLists | None = None
+    k_max = int(rule.k[-1])
+    if in_lists(model, isinstance(rows.visit, NewPoints), rows.joint):
+        if isinstance(rows.visit, NewPoints):
+            nearest, arrivals = model.graph.indices, rows.visit.arrivals
+            lists = EnteredLists(arrivals, nearest, rows.labels, rows.n_classes, k_max)
+        elif isinstance(rows.visit, HeldOut):
+            lists = LeavingLists(rows.visit, rows.labels, rows.n_classes, k_max)
 
     def in_general(i: int) -> tuple:
         k, beta = int(rule.k[i]), rule.of(i)[0]
-        leaves, predictive = None, None if lists is None else lists.predictive(k, beta)
-        if predictive is None:
-            predictive, leaves = rows.at(k).predictive(beta)
+        found = None if lists is None else lists.predictive(k, beta)
+        predictive, leaves = rows.at(k).predictive(beta) if found is None else found
         listed, absent, log_total = predictive.conditional()
         if leaves is not None:
             log_total = log_total + leaves.value
@@ -258,8 +262,8 @@ def in_tables(model: Model, new: bool) -> bool:
 
 
 def in_lists(model: Model, new: bool, joint: bool) -> bool:
-    """Whether lists of the classes near a point tell what new points change around them."""
-    return model.structure == "asymmetric" and new and joint and not in_tables(model, new)
+    """Whether lists of classes tell what new points, or held-out rows, change around them."""
+    return model.structure == "asymmetric" and joint and not in_tables(model, new)
 
 
 def _fast_log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:

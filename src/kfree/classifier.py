@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -16,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import averaging, korea, sampling, validation
 from kfree.averaging import Average
+from kfree.blocks import open_rows
 from kfree.fitted_state import model_state, restored_model
-from kfree.inference.laplace import GRID
 from kfree.inference.metropolis import Draws, Settings, disagreement
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood.open_labels import OpenLabels
@@ -27,21 +26,6 @@ from kfree.neighbors.threads import run, single_products
 from kfree.posterior import Posterior
 from kfree.progress import progress
 from kfree.training import train
-
-# How many new points are searched for at a time, and about how many numbers a block of them may
-# hold while it is averaged (32 MiB each array).
-SEARCH_ROWS = 1 << 15
-BLOCK_NUMBERS = 1 << 22
-# The smallest blocks that are worth a thread, where a row is quickly averaged and where it is not;
-# and how many neighbors, over all K, make it worth one.
-LARGE_BLOCK = 2048
-SMALL_BLOCK = 256
-BLOCK_PAIRS = 1 << 23
-# About how many numbers Algorithm 1 holds for each row, K and class.
-KOREA_NUMBERS = 64
-# About how many numbers the classes near a row take. What is known of the points around rows is
-# worked out anew for each block, so that blocks should be large there.
-LISTED_NUMBERS = 1024
 
 AVERAGES = {
     ("quadrature", True): averaging.average_by_quadrature,
@@ -390,45 +374,13 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _blocks(self, X: Any) -> list[OpenLabels]:
         """The rows in blocks of bounded memory, each ready to be averaged."""
-        model, joint = self._model, self.update == "joint"
-        exact = self.inference == "quadrature"
-        k, n_nodes, n_classes = model.n_k, len(GRID), min(model.n_classes, 16)
-        if exact:
-            rule = model.rule if X is not None else model.rule_held_out
-            k, n_nodes = int(rule.k[-1]), rule.beta.shape[1]
-        if self.inference == "metropolis":
-            # Chains run side by side: one step of many rows costs little more than of one.
-            per_row = k * k * n_classes + 4 * self.n_chains * (self.n_draws + self.n_burn_in)
-            per_row //= 32
-        elif exact and averaging.in_tables(model, X is not None):
-            per_row = n_nodes * model.n_classes + k + 2 * model.n_classes * len(rule.k)
-        elif exact and averaging.in_lists(model, X is not None, joint):
-            per_row = (2 * model.n_classes + LISTED_NUMBERS) // 4
-        else:
-            # Algorithm 1 keeps some numbers for all K while it looks for modes.
-            per_row = (n_nodes if exact else max(n_nodes + k, KOREA_NUMBERS)) * k * n_classes
-        step = max(1, BLOCK_NUMBERS // per_row)
-        blocks = []
-        if X is None:
-            rows = np.arange(len(model.labels))
-            for start in range(0, len(rows), step):
-                blocks.append(model.held_out(rows[start : start + step], joint))
-            return blocks
-        given = validation.check_new(self, X, model.search.points, self.k_max_)
-        queries = self._space.points(given)
-        for first in range(0, len(queries), SEARCH_ROWS):
-            part = queries[first : first + SEARCH_ROWS]
-            found = model.new_points(part, joint, k, self.n_jobs)
-            # Blocks are shared out among the threads, but not so small that each is mostly set-up.
-            least = LARGE_BLOCK if model.structure == "asymmetric" else SMALL_BLOCK
-            if exact:
-                least = min(least, max(SMALL_BLOCK, BLOCK_PAIRS // (len(rule.k) * k)))
-            share = max(least, -(-len(part) // effective_n_jobs(self.n_jobs)))
-            for start in range(0, len(part), min(step, share)):
-                blocks.append(
-                    found.take(np.arange(start, min(start + min(step, share), len(part))))
-                )
-        return blocks
+        queries = None
+        if X is not None:
+            given = validation.check_new(self, X, self._model.search.points, self.k_max_)
+            queries = self._space.points(given)
+        n_draws = self.n_chains * (self.n_draws + self.n_burn_in)
+        joint = self.update == "joint"
+        return open_rows(self._model, queries, joint, self.inference, n_draws, self.n_jobs)
 
     def __getstate__(self) -> dict:
         state = dict(super().__getstate__())

@@ -49,14 +49,17 @@ class EnteredLists:
         self._own = class_lists(nearest_table(arrivals.forward[:, :k_max]), labels, none, n_classes)
         self._n_classes = n_classes
 
-    def predictive(self, k: int, beta: np.ndarray) -> Predictive | None:
-        """The predictive at K = k and the betas (n_beta,); None if numbers would overflow."""
+    def predictive(self, k: int, beta: np.ndarray) -> tuple[Predictive, None] | None:
+        """The predictive at K = k and the betas (n_beta,); None if numbers would overflow.
+
+        Nothing leaves the training sum.
+        """
         b = beta / k
         if beta.max() > LARGEST_EXPONENT:
             return None
         entered = self._rank < k
         row, place = self._row[entered], self._place[entered]
-        n_rows, n_points = len(self._near), len(self._label)
+        n_rows = len(self._near)
         n_entered = np.bincount(row, minlength=n_rows)
         first = np.cumsum(n_entered) - n_entered
         # The rows' own terms follow the points: every neighbor adds b to its class, and so does
@@ -70,24 +73,10 @@ class EnteredLists:
         label[: len(edge)] = self._lists.classes[edge]
         label[start[:, None] + np.arange(k)] = self._near[:, :k]
         label[(start + k - first)[row] + np.arange(len(row))] = self._label[place]
-        classes = _matrix(
-            values, label, np.concatenate([indptr, start[1:], [length]]), self._n_classes
-        )
-        # A row sums up its own and those of the points that it enters.
-        which = np.empty(n_rows + len(row), dtype=np.int32)
-        own = np.arange(n_rows) + first
-        which[own] = n_points + np.arange(n_rows)
-        which[row + 1 + np.arange(len(row))] = place
-        sums = _matrix(
-            np.ones((len(which), 1)), which, np.append(own, len(which)), n_points + n_rows
-        )
-        found = sums @ classes
-        near, ends = self._own.at(k)
-        rest = sums @ np.concatenate([absent, -np.log(self._totals(self._own, near, ends, k, b))])
-        slots = ClassSlots(found.indptr, found.indices, self._n_classes, every=False)
-        listed = found.data[:, 0]
-        listed += np.repeat(rest, np.diff(found.indptr), axis=0)
-        return Predictive(slots, Log(listed), Log(rest))
+        starts = np.concatenate([indptr, start[1:], [length]])
+        own = -np.log(totals(self._own, *self._own.at(k), k, b))
+        rest = np.concatenate([absent, own])
+        return summed(values, label, starts, rest, row, place, n_rows, self._n_classes), None
 
     def _changes(
         self, k: int, b: np.ndarray, edge: np.ndarray, indptr: np.ndarray, out: np.ndarray
@@ -100,7 +89,7 @@ class EnteredLists:
         """
         lists = self._lists
         powers, gain = np.exp(np.arange(k + 1)[:, None] * b), np.expm1(b)
-        total = self._totals(lists, edge, indptr, k - 1, b)
+        total = totals(lists, edge, indptr, k - 1, b)
         with_absent = total + gain
         np.take((powers - 1.0) * gain, lists.number[edge], axis=0, out=out, mode="clip")
         out *= np.repeat(1.0 / with_absent, np.diff(indptr), axis=0)
@@ -110,15 +99,53 @@ class EnteredLists:
         present = np.log(total + powers[lists.number[last].astype(np.int32) - 1] * gain)
         return present - lists.own[last][:, None] * b - np.log(with_absent)
 
-    def _totals(
-        self, lists: ClassLists, edge: np.ndarray, indptr: np.ndarray, k: int, b: np.ndarray
-    ) -> np.ndarray:
-        """The sums of exp(b m) over all classes, m their counts at K = k: (n, n_beta)."""
-        powers = np.exp(np.arange(k + 1)[:, None] * b)
-        classes = sparse.csr_array((lists.n_points, k + 1))
-        classes.data, classes.indices = np.ones(len(edge)), lists.number[edge].astype(np.int32)
-        classes.indptr = indptr.astype(np.int32)
-        return classes @ powers + (self._n_classes - np.diff(indptr))[:, None]
+
+def totals(
+    lists: ClassLists, edge: np.ndarray, indptr: np.ndarray, k: int, b: np.ndarray
+) -> np.ndarray:
+    """The sums of exp(b m) over all classes, m their counts at K = k: (n, n_beta).
+
+    `edge` and `indptr` are the classes that occur, as `lists.at(k)` gives them.
+    """
+    powers = np.exp(np.arange(k + 1)[:, None] * b)
+    classes = sparse.csr_array((lists.n_points, k + 1))
+    classes.data, classes.indices = np.ones(len(edge)), lists.number[edge].astype(np.int32)
+    classes.indptr = indptr.astype(np.int32)
+    return classes @ powers + (lists.n_classes - np.diff(indptr))[:, None]
+
+
+def summed(
+    values: np.ndarray,
+    label: np.ndarray,
+    indptr: np.ndarray,
+    rest: np.ndarray,
+    row: np.ndarray,
+    item: np.ndarray,
+    n_rows: int,
+    n_classes: int,
+) -> Predictive:
+    """The predictive of rows, each the sum of what it has itself and of the items it touches.
+
+    Parameters
+    ----------
+    values, label, indptr : values (n_entries, n_beta) of some classes, compressed: those of the
+        items first, then those of the rows themselves; a class may be there several times
+    rest : (n_items + n_rows, n_beta) the values of all other classes, to which the former add
+    row, item : which row touches which item, ordered by row
+    """
+    n_items = len(rest) - n_rows
+    n_touched = np.bincount(row, minlength=n_rows)
+    own = np.arange(n_rows) + np.cumsum(n_touched) - n_touched
+    which = np.empty(n_rows + len(row), dtype=np.int32)
+    which[own] = n_items + np.arange(n_rows)
+    which[row + 1 + np.arange(len(row))] = item
+    sums = _matrix(np.ones((len(which), 1)), which, np.append(own, len(which)), len(rest))
+    found = sums @ _matrix(values, label, indptr, n_classes)
+    others = sums @ rest
+    slots = ClassSlots(found.indptr, found.indices, n_classes, every=False)
+    listed = found.data[:, 0]
+    listed += np.repeat(others, np.diff(found.indptr), axis=0)
+    return Predictive(slots, Log(listed), Log(others))
 
 
 def _matrix(
