@@ -182,11 +182,10 @@ def _events(visit: NewPoints, labels: np.ndarray, n_classes: int, k: int, once: 
     both = (number > 1) & (two < LOST)
     weight = (one < LOST).astype(np.int64) + both
     # Where edges count once, it does not matter how often and on which side they are.
-    alone = np.arange(1 << bits, dtype=np.int8)
-    alone[2] = 0
-    doubly = np.full(1 << bits, -1, dtype=np.int8)
-    doubly[1:LOST] = 1 if once else 2, 0
-    kind = np.where(number == 1, alone[one], np.where(number == 2, doubly[two], np.int8(-1)))
+    kind = np.where(number == 1, np.where(one == 2, np.int8(0), one), np.int8(-1))
+    doubly = both & (number == 2)
+    kind = np.where(doubly & (two == 1), np.int8(1 if once else 2), kind)
+    kind = np.where(doubly & (two == 2), np.int8(0), kind)
     return _Events(row, point, weight, kind, np.append(first, len(key)), code)
 
 
