@@ -71,6 +71,21 @@ def test_would_be_noticed_if_it_left_out_the_best(screened):
     assert np.abs(found.k_posterior_ - fit(5, "asymmetric").k_posterior_).max() > 1e-3
 
 
+@pytest.mark.parametrize("n_rare", [2, 10, 40])
+def test_rare_points_are_not_overlooked(n_rare, screened):
+    """Threes of a third class, in no sample or hardly any, and all of them for a small K."""
+    random = np.random.default_rng(2)
+    X = random.normal(size=(20_000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    for _ in range(n_rare):
+        rare = random.integers(len(X), size=3)
+        X[rare], y[rare] = random.normal(size=2) + 1e-4 * random.normal(size=(3, 2)), 2
+    found = KFreeClassifier(k_max=40).fit(X, y)
+    screened.setattr(training, "_are_many", lambda *_: False)
+    expected = KFreeClassifier(k_max=40).fit(X, y)
+    np.testing.assert_allclose(found.k_posterior_, expected.k_posterior_, rtol=0, atol=1e-9)
+
+
 def test_few_points_are_all_looked_at():
     model = fit(5, "asymmetric")._model
     rows = np.arange(200)

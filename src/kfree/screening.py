@@ -26,6 +26,9 @@ LARGEST_PART = 0.25
 FIRST_BETA = 5.0
 # A K drops out if it is hopeless even so many standard errors above its estimate.
 STANDARD_ERRORS = 6.0
+# What a sample cannot see may add so much to a log evidence for as many points: a few points too
+# rare to be in it that speak for K, and that beta moves by some of the sample's deviations.
+UNSEEN = 50.0
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,8 @@ def screen(
         beta = modes.beta[span]
         log, spread = sample.compared(beta, span, (best + 1, modes.beta[best]))
         assert log.slope is not None and log.curvature is not None
-        # With all the points, beta moves by a few of the sample's standard deviations.
         slope, curvature = log.slope, np.minimum(log.curvature, -np.finfo(float).tiny)
-        error = STANDARD_ERRORS * spread / np.sqrt(n_rows) + 0.5 * STANDARD_ERRORS**2 / n_rows
+        error = STANDARD_ERRORS * spread / np.sqrt(n_rows) + UNSEEN / n_rows
         step = np.clip(-slope / curvature, -0.5 * beta, beta)
         below = log.value + slope * step + 0.5 * curvature * step**2
         below = n / n_rows * (below - below.max())
