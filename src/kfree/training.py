@@ -26,7 +26,7 @@ from kfree.likelihood.entering import Entered, entered_tables
 from kfree.likelihood.joining import Around, Kinds, around, edge_slots, kinds
 from kfree.likelihood.lists import ListSums
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.patterns import Histograms, as_function, histogram
+from kfree.likelihood.patterns import Histogram, Histograms, as_function, histogram
 from kfree.likelihood.slots import DENSE_CLASSES
 from kfree.neighbors.flat import distinct
 from kfree.neighbors.graph import NeighborGraph
@@ -315,10 +315,17 @@ def _likely_k_max(
     if n_rows < 4 * PILOT_ROWS:
         return k
     rows = np.linspace(0, n_rows - 1, PILOT_ROWS).astype(np.int64)
+    modes = None
     while True:
         indices = search.nearest_of(rows, k, n_jobs)
-        counted = histogram(nearest_table(indices), labels, n_classes, k, rows)
-        log_evidence = find_modes(as_function(counted), k, prior).log_evidence
+        table = nearest_table(indices)
+        counted: Histogram | ListSums
+        if n_classes > DENSE_CLASSES:
+            counted = ListSums(table, labels, n_classes, k, n_jobs, rows)
+        else:
+            counted = histogram(table, labels, n_classes, k, rows)
+        modes = find_modes(as_function(counted), k, prior, modes)
+        log_evidence = modes.log_evidence
         last = int(np.flatnonzero(log_evidence > log_evidence.max() - PILOT_NEGLIGIBLE)[-1]) + 1
         wanted = max(last * 4 // 3 + 2, min(FIRST_K_MAX, limit))
         if wanted <= k:
