@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from kfree.neighbors.metric import Minkowski
+from kfree.neighbors.products import LARGEST, ROUGH, SMALLEST, rounding
 
 # Points in a cell, and new points in a group.
 CELL = 128
@@ -30,11 +31,6 @@ STRIP = 2048
 WORTH = 2.0
 # Relative margin that covers the rounding of any order of summation in double precision.
 MARGIN = 1e-9
-# Squares that single precision holds without overflow, and what it loses to underflow.
-LARGEST_SQUARE = 1e36
-SMALLEST_SQUARE = 1e-36
-# A margin that is a larger part of the usual squared radius calls for double precision.
-ROUGH = 0.02
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -153,11 +149,10 @@ class Balls:
 
     def _margin(self, size: np.ndarray) -> np.ndarray:
         """How far off sums of squares may be that are of this size."""
-        n_features = self.points.shape[1]
-        return 4.0 * (n_features + 8) * np.finfo(np.float32).eps * size + SMALLEST_SQUARE
+        return rounding(self.points.shape[1], size, np.float32) + SMALLEST
 
     def _sharp(self, size: float, margin: float, radius: float) -> bool:
-        return bool(size < LARGEST_SQUARE and margin <= ROUGH * radius**2)
+        return bool(size < LARGEST and margin <= ROUGH * radius**2)
 
 
 # |x - y|^2 - r^2 <= 0 as one product of (y, 1, |y|^2) and (-2 x, |x|^2 - r^2, 1).

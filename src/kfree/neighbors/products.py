@@ -25,6 +25,11 @@ MANY = 4
 ROUGH = 0.02
 
 
+def rounding(n_features: int, size: np.ndarray, kind: type) -> np.ndarray:
+    """How far |x|^2 - 2 x.y + |y|^2 may be off, computed in `kind`, where |x|^2 + |y|^2 = size."""
+    return 4.0 * (n_features + 8) * np.finfo(kind).eps * size
+
+
 @dataclass(frozen=True)
 class Reach:
     """Squared radii around points."""
@@ -69,7 +74,7 @@ class Products:
             return None
         left = np.empty((len(queries), len(self._right)), dtype=np.float32)
         left[:, :-2], left[:, -2], left[:, -1] = centered, 1.0, square
-        margin = 4.0 * (queries.shape[1] + 8) * np.finfo(np.float32).eps * size + SMALLEST
+        margin = rounding(queries.shape[1], size, np.float32) + SMALLEST
         return left @ self._right, margin
 
     def nearest(

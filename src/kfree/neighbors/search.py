@@ -32,7 +32,7 @@ from kfree.neighbors.candidates import (
 )
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.metric import Minkowski, Space
-from kfree.neighbors.products import Products, Reach
+from kfree.neighbors.products import Products, Reach, rounding
 from kfree.neighbors.threads import run
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "faiss")
@@ -299,8 +299,7 @@ class BruteSearch(Search):
         block *= -2.0
         block += squares[:, None]
         block += self.squares
-        error = 4.0 * (queries.shape[1] + 8) * np.finfo(float).eps
-        return block, error * (squares + self.squares.max())
+        return block, rounding(queries.shape[1], squares + self.squares.max(), float)
 
     def _decide(
         self, queries: np.ndarray, block: np.ndarray, row: np.ndarray, point: np.ndarray
