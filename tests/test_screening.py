@@ -1,7 +1,11 @@
 """K that a sample of the points shows to be hopeless are left out, and no other."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from kfree import KFreeClassifier, screening, training
 
@@ -94,12 +98,20 @@ def test_few_points_are_all_looked_at():
     assert found.span == slice(0, 80)
 
 
-def test_laplace_looks_at_every_k(screened):
-    X, y, new = data(5)
-    found = KFreeClassifier(inference="laplace", k_max=40).fit(X, y)
-    screened.undo()
-    expected = KFreeClassifier(inference="laplace", k_max=40).fit(X, y)
-    np.testing.assert_allclose(found.k_posterior_, expected.k_posterior_, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(
-        found.predict_proba(new), expected.predict_proba(new), rtol=0, atol=1e-9
-    )
+@pytest.mark.parametrize("n_classes", [5, 30])
+@pytest.mark.parametrize("inference", ["laplace", "metropolis"])
+def test_who_looks_at_every_k_is_not_screened(n_classes, inference, screened):
+    X, y, _ = data(n_classes)
+    options = {"n_draws": 20, "n_burn_in": 0} if inference == "metropolis" else {}
+
+    def forbidden(*_):
+        raise AssertionError("screened")
+
+    screened.setattr(training, "screen", forbidden)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KFreeClassifier(inference=inference, k_max=20, **options).fit(X, y)
+    for found in (model, pickle.loads(pickle.dumps(model))):
+        assert len(found._model.histogram.stretches) == 1
+    with pytest.raises(AssertionError, match="screened"):
+        KFreeClassifier(k_max=20).fit(X, y)

@@ -178,7 +178,16 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         search = make_search(space, space.points(rows), self.algorithm)
         prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
         with single_products():
-            model = train(search, labels, len(classes), self.structure, k_max, prior, self.n_jobs)
+            model = train(
+                search,
+                labels,
+                len(classes),
+                self.structure,
+                k_max,
+                prior,
+                self.n_jobs,
+                every_k=self.inference != "quadrature",
+            )
 
         draws = None
         if self.inference == "metropolis":
@@ -394,7 +403,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         fitted = state.pop("_fitted", None)
         super().__setstate__(state)
         if fitted is not None:
-            restored = restored_model(fitted, self.algorithm, len(self.classes_))
+            every_k = self.inference != "quadrature"
+            restored = restored_model(fitted, self.algorithm, len(self.classes_), every_k)
             self._space, self._model, self._draws = restored
 
     def __sklearn_tags__(self):

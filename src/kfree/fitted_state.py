@@ -82,9 +82,9 @@ def model_state(space: Space, model: Model, draws: Draws | None) -> dict[str, An
 
 
 def restored_model(
-    state: dict[str, Any], algorithm: str, n_classes: int
+    state: dict[str, Any], algorithm: str, n_classes: int, every_k: bool
 ) -> tuple[Space, Model, Draws | None]:
-    """The space, the model and the draws that `model_state` was made of."""
+    """The space, model and draws that `model_state` was made of; `every_k` as in `train`."""
     space, search, graph, labels = restored_neighbors(state, algorithm, n_classes)
     structure, (shape, scale) = state["structure"], state["prior"]
     _demand(structure in STRUCTURES, "structure")
@@ -95,7 +95,7 @@ def restored_model(
         _demand(bool(np.isfinite(values).all()), "modes")
     _demand(bool((modes.beta > 0).all() and (modes.std > 0).all()), "modes")
     prior = GammaPrior(float(shape), float(scale))
-    model = assemble(search, graph, labels, n_classes, structure, prior, modes)
+    model = assemble(search, graph, labels, n_classes, structure, prior, modes, every_k=every_k)
     draws = None if state["draws"] is None else _draws(state["draws"], graph.k_max)
     return space, model, draws
 

@@ -258,8 +258,12 @@ def train(
     k_max: int | None,
     prior: GammaPrior,
     n_jobs: int | None,
+    every_k: bool = False,
 ) -> Model:
-    """The model of labelled points; k_max None: as many neighbors as the posterior asks for."""
+    """The model of labelled points; k_max None: as many neighbors as the posterior asks for.
+
+    `every_k` says that all K will be looked at, whether they matter or not.
+    """
     limit = min(search.most_neighbors, LAST_K_MAX)
     k = _likely_k_max(search, labels, n_classes, limit, prior, n_jobs) if k_max is None else k_max
     if k_max is None and structure == "boltzmann":
@@ -269,7 +273,7 @@ def train(
     while True:
         graph = search.graph(k, n_jobs)
         table = neighborhoods(structure, graph)
-        if _are_many(len(labels) * k, n_classes):
+        if not every_k and _are_many(len(labels) * k, n_classes):
             screened = screen(table, labels, n_classes, k, prior, n_jobs)
             counted = _counted(table, labels, n_classes, k, n_jobs, screened.span)
             modes = _modes_near(counted, prior, screened)
@@ -292,12 +296,15 @@ def assemble(
     modes: Modes,
     table: Neighborhoods | None = None,
     counted: Histograms | ListSums | None = None,
+    every_k: bool = False,
 ) -> Model:
     """The model of a neighbor graph and the modes of beta; what else follows is made if absent."""
     if table is None:
         table = neighborhoods(structure, graph)
     if counted is None:
-        counted = _counted(table, labels, n_classes, graph.k_max, None, modes.near())
+        many = not every_k and _are_many(len(labels) * graph.k_max, n_classes)
+        near = modes.near() if many else None
+        counted = _counted(table, labels, n_classes, graph.k_max, None, near)
     return Model(structure, search, graph, table, labels, n_classes, counted, prior, modes)
 
 
@@ -354,11 +361,10 @@ def _counted(
     n_jobs: int | None,
     near: slice | None = None,
 ) -> Histograms | ListSums:
-    """The training sum; of all K, those of `near` will mostly be asked for."""
-    many = _are_many(len(labels) * n_k, n_classes)
-    if many and n_classes > DENSE_CLASSES:
+    """The training sum; if there are many terms, the K of `near` will mostly be asked for."""
+    if near is not None and n_classes > DENSE_CLASSES:
         return ListSums(table, labels, n_classes, n_k, n_jobs)
-    return Histograms(table, labels, n_classes, n_k, n_jobs, near if many else None)
+    return Histograms(table, labels, n_classes, n_k, n_jobs, near)
 
 
 def _are_many(n_terms: int, n_classes: int) -> bool:
