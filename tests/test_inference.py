@@ -7,9 +7,9 @@ from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier, averaging
 from kfree.evaluation import data
+from kfree.inference.gauss import gauss_rule
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
-from kfree.inference.quadrature import gauss_rule
 from kfree.likelihood import counting, patterns
 from kfree.likelihood.terms import Counts, log_terms
 

@@ -1,9 +1,11 @@
 """Class counts from lists sorted by class: the same numbers as from patterns and slots."""
 
+import copy
+
 import numpy as np
 import pytest
 
-from kfree import KFreeClassifier, averaging
+from kfree import KFreeClassifier, averaging, blocks
 from kfree.averaging import ClassSums
 from kfree.likelihood import lists
 from kfree.likelihood.entering_lists import EnteredLists
@@ -109,14 +111,47 @@ def assert_same(found, expected, tolerance=1e-10):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_probabilities_do_not_depend_on_the_way(n_jobs, fitted, monkeypatch):
-    model, new = fitted["asymmetric"], data()[2]
-    held_out = model.predict_proba(None)
-    quick = model.predict_proba(new)
+    monkeypatch.setattr(averaging, "AT_ONCE_POINTS", 0)
+    monkeypatch.setattr(blocks, "LARGE_BLOCK", 10)
+    monkeypatch.setattr(blocks, "SMALL_BLOCK", 10)
+    model, new = clone_of(fitted["asymmetric"], n_jobs), data()[2]
+    ways = (EnteredLists, new), (LeavingLists, None)
+    quick = []
+    for way, rows in ways:
+        asked = []
+
+        def predictive(self, k, beta, known=way.predictive, asked=asked):
+            asked.append(k)
+            return known(self, k, beta)
+
+        monkeypatch.setattr(way, "predictive", predictive)
+        quick.append(model.predict_proba(rows))
+        assert asked
     monkeypatch.setattr(averaging, "in_lists", lambda *_: False)
-    np.testing.assert_allclose(held_out, model.predict_proba(None), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(quick, model.predict_proba(new), rtol=0, atol=1e-12)
-    monkeypatch.setattr(averaging, "in_tables", lambda *_: True)
-    np.testing.assert_allclose(quick, model.predict_proba(new), rtol=0, atol=1e-12)
+    for found, (_, rows) in zip(quick, ways, strict=True):
+        np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-12)
+    monkeypatch.setattr(averaging, "in_tables", lambda *_, **__: True)
+    np.testing.assert_allclose(quick[0], model.predict_proba(new), rtol=0, atol=1e-12)
+
+
+def clone_of(fitted, n_jobs):
+    model = copy.deepcopy(fitted)
+    return model.set_params(n_jobs=n_jobs)
+
+
+def test_rows_that_touch_nothing(monkeypatch):
+    """Far from everything a row enters no list, and nobody has it as a neighbor."""
+    monkeypatch.setattr(averaging, "AT_ONCE_POINTS", 0)
+    monkeypatch.setattr(blocks, "BLOCK_NUMBERS", 1)
+    X, y, _ = data()
+    X[5] = 1e3
+    model = KFreeClassifier(k_max=8).fit(X, y)
+    far = np.full((2, 3), -1e3)
+    found = model.predict_proba(far), model.predict_proba(None)[:10]
+    monkeypatch.setattr(averaging, "in_lists", lambda *_: False)
+    expected = model.predict_proba(far), model.predict_proba(None)[:10]
+    for some, others in zip(found, expected, strict=True):
+        np.testing.assert_allclose(some, others, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("log_factors", [[0, 1, 2], [-5, 900, 899], [3000, -3000, 2999]])

@@ -31,7 +31,7 @@ def words_for(table: Neighborhoods, k_max: int) -> np.ndarray:
 def parts_of(table: Neighborhoods, n_edges: int | None = None) -> list[slice]:
     """The points, so many at a time as have about `n_edges` neighbors (`PART_EDGES` if None)."""
     n = len(table.indptr) - 1
-    step = max(1, (n_edges or PART_EDGES) // max(1, len(table.neighbors) // n))
+    step = max(1, (n_edges or PART_EDGES) // max(1, len(table.neighbors) // max(1, n)))
     return [slice(a, min(a + step, n)) for a in range(0, n, step)]
 
 

@@ -45,8 +45,9 @@ class Around:
 def edge_slots(table: Neighborhoods, labels: np.ndarray) -> np.ndarray:
     """Where in a table (n_classes, n_points) each edge is counted."""
     n = len(labels)
-    slot = labels[table.neighbors] * n
-    slot += np.repeat(np.arange(n), np.diff(table.indptr))
+    small = np.min_scalar_type(-(int(labels.max()) + 1) * n)
+    slot = labels.astype(small)[table.neighbors] * small.type(n)
+    slot += np.repeat(np.arange(n, dtype=small), np.diff(table.indptr))
     return slot
 
 
@@ -86,11 +87,6 @@ class Kinds:
     # where edges count once
     lost: np.ndarray  # (n_classes * n_points, n_beta) by the class of the neighbor lost
 
-    @property
-    def n_numbers(self) -> int:
-        """How much is held."""
-        return self.taken.size + self.lost.size
-
 
 def kinds(near: Around, labels: np.ndarray, last: np.ndarray, k: int, beta: np.ndarray) -> Kinds:
     """The kinds of all training points; `last` are the classes of their K-th neighbors."""
@@ -100,7 +96,7 @@ def kinds(near: Around, labels: np.ndarray, last: np.ndarray, k: int, beta: np.n
     own_last[last, each] = 1
 
     def changes(weight: int, lost: np.ndarray) -> np.ndarray:
-        return _all_changes(each, np.full(n, weight), lost, labels, near, k, beta)
+        return _changes(_Touched(each, np.full(n, weight), lost), labels, near, k, beta)
 
     taken = [changes(1, np.zeros_like(own_last)), changes(1, own_last)]
     if near.size is None:
@@ -142,8 +138,8 @@ def log_joint(
         less = gathered(events.row[lost], state[lost] - LOST * n_points, known.lost, n_rows)
         log_class += less[:, None, :]
     last = labels[visit.graph.indices[:, k - 1]]
-    lost = _lost(events, pairs, last, n_classes)
-    change = _all_changes(events.point[pairs], weight[pairs], lost, labels, near, k, beta)
+    touched = _Touched(events.point[pairs], weight[pairs], _lost(events, pairs, last, n_classes))
+    change = _changes(touched, labels, near, k, beta)
     each = np.arange(len(pairs), dtype=np.int32)
     log_class += gathered(events.row[pairs], each, change, n_rows).reshape(log_class.shape)
     return log_class
@@ -207,33 +203,35 @@ def _lost(events: _Events, pairs: np.ndarray, last: np.ndarray, n_classes: int) 
     return np.bincount(slot, minlength=n_classes * len(pairs)).reshape(n_classes, len(pairs))
 
 
-def _all_changes(
-    point: np.ndarray,
-    weight: np.ndarray,
-    lost: np.ndarray,
-    labels: np.ndarray,
-    near: Around,
-    k: int,
-    beta: np.ndarray,
-) -> np.ndarray:
-    """`_changes` of any number of pairs."""
-    n_numbers = len(near.count) * len(beta)
-    out = np.empty((len(point), len(near.count), len(beta)))
-    for part in _parts(len(point), n_numbers):
-        out[part] = _changes(point[part], weight[part], lost[:, part], labels, near, k, beta)
-    return out
+@dataclass(frozen=True)
+class _Touched:
+    """Points that take up the new point and let go of neighbors."""
+
+    point: np.ndarray  # (n_pairs,)
+    weight: np.ndarray  # (n_pairs,) how often the new point is taken up
+    lost: np.ndarray  # (n_classes, n_pairs) how many neighbors of each class are let go
+
+    def __getitem__(self, part: slice) -> _Touched:
+        return _Touched(self.point[part], self.weight[part], self.lost[:, part])
 
 
 def _changes(
-    point: np.ndarray,
-    weight: np.ndarray,
-    lost: np.ndarray,
-    labels: np.ndarray,
-    near: Around,
-    k: int,
-    beta: np.ndarray,
+    touched: _Touched, labels: np.ndarray, near: Around, k: int, beta: np.ndarray
 ) -> np.ndarray:
     """New log term less old, by the class of the new point: (n_pairs, n_classes, n_beta)."""
+    n, n_classes = len(touched.point), len(near.count)
+    out = np.empty((n, n_classes, len(beta)))
+    step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        out[part] = _changes_in_part(touched[part], labels, near, k, beta)
+    return out
+
+
+def _changes_in_part(
+    touched: _Touched, labels: np.ndarray, near: Around, k: int, beta: np.ndarray
+) -> np.ndarray:
+    point, weight, lost = touched.point, touched.weight, touched.lost
     # Pairs come last: everything then runs over long arrays.
     each, own = np.arange(len(point)), labels[point]
     b, most_lost = beta[:, None] / k, lost.max(initial=0)
@@ -270,8 +268,3 @@ def _changes(
     for label in range(len(lost)):
         new[label] += gain * (own == label)
     return new.transpose(2, 0, 1)
-
-
-def _parts(n: int, n_numbers: int) -> list[slice]:
-    step = max(1, BLOCK_NUMBERS // n_numbers)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
