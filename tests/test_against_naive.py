@@ -548,7 +548,7 @@ def test_control_reverse_neighbors_left_out(structure, monkeypatch):
         found = complete(self, *arguments, **options)
         nothing = {
             name: getattr(found, name)[:0]
-            for name in ("reverse_row", "reverse_point", "reverse_rank", "reverse_distances")
+            for name in ("reverse_row", "reverse_point", "reverse_cell")
         }
         return replace(found, **nothing)
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.classifier import KFreeClassifier
+from kfree.neighbors.search import Search
 
 # Stands where a row has fewer neighbors with the suggested label than were asked for.
 NOBODY = -1
@@ -141,7 +142,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     # without the suspects found fewer. This one also puts the contradicted rows first.
     order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
     neighbors, distances = nearest_with_label(
-        fitted.graph.indices, fitted.graph.distances, given, suggested, n_neighbors
+        fitted.search, fitted.graph.indices, given, suggested, n_neighbors
     )
     return LabelAudit(
         rows=order,
@@ -181,7 +182,7 @@ def count_confident(probabilities: np.ndarray, labels: np.ndarray) -> int:
 
 
 def nearest_with_label(
-    indices: np.ndarray, distances: np.ndarray, labels: np.ndarray, wanted: np.ndarray, n: int
+    search: Search, indices: np.ndarray, labels: np.ndarray, wanted: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each row's neighbors (n_rows, k_max), nearest first, the first `n` with a wanted label."""
     has_it = labels[indices] == wanted[:, None]  # (n_rows, k_max)
@@ -190,5 +191,7 @@ def nearest_with_label(
     chosen = np.full((len(indices), n), NOBODY, dtype=np.int64)
     far = np.full((len(indices), n), np.nan)
     chosen[row, place[row, column]] = indices[row, column]
-    far[row, place[row, column]] = distances[row, column]
-    return chosen, far
+    far[row, place[row, column]] = search.between(search.points, row, indices[row, column])
+    # Beyond the first neighbors lists are in order across the candidates of k only.
+    order = np.argsort(far, axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(far, order, axis=1)

@@ -4,33 +4,36 @@
 
 with the exact p(K, beta | Y) by quadrature, averaged ("KOREA average") or taken at its best ("KOREA
 optimal"). Algorithm 1's approximation of it is in `korea`.
+
+There are three ways to the conditional, and this is the table of them:
+
+| way | where | when |
+|---|---|---|
+| few classes: states | `likelihood.few_classes` | up to `FEW_CLASSES`, any structure |
+| many classes: sparse lists | `likelihood.many_classes` | more, joint, lists of nearest neighbors |
+| in general | `likelihood.open_labels` | all else, and where each row has its own beta |
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import Rule
-from kfree.likelihood.entering import Entered, EnteringPairs, OwnTerms, log_joint_of_all
-from kfree.likelihood.entering_lists import EnteredLists
-from kfree.likelihood.joining import log_joint
-from kfree.likelihood.leaving import Leaving
-from kfree.likelihood.leaving_lists import LeavingLists
+from kfree.inference.rules import NEGLIGIBLE, training_posterior
+from kfree.likelihood.few_classes import FewClasses
+from kfree.likelihood.many_classes import ManyClasses
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
-from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class
-from kfree.neighbors.structures import JOINING, HeldOut, NewPoints
-from kfree.training import TABLE_CLASSES, Model
+from kfree.likelihood.slots import ClassSlots, every_class
+from kfree.training import Model, beta_posterior
 
-# All K stand beside each other for up to so many training points, all of which are then looked at,
-# and arrays of up to so many numbers (32 MiB).
-AT_ONCE_POINTS = 1000
-AT_ONCE_NUMBERS = 1 << 22
-# Rows in more doubt than this are done again with finer nodes. Where it was less, no class
+# Up to so many classes all of them are looked at for every touched point.
+FEW_CLASSES = 32
+# Rows in more doubt than this are done again with all nodes. Where it was less, no class
 # probability was seen to change by more than 1e-7.
 DOUBT = 1e-2
 # The logarithm of a factor that numbers bear.
@@ -113,117 +116,144 @@ class ClassSums:
         return np.exp(log_factor - self._log_unit)
 
 
+class _Sums:
+    """The sums over K and beta of a block of rows, candidate by candidate."""
+
+    def __init__(self, rows: OpenLabels, n_k: int) -> None:
+        self.classes = ClassSums(rows.n_rows, rows.n_classes)
+        self.log_mass = np.full((rows.n_rows, n_k), -np.inf)
+        self.beta_mean, self.beta_square = np.zeros((2, rows.n_rows, n_k))
+        self.doubt = np.zeros((rows.n_rows, n_k))
+
+    def add(self, rows: OpenLabels, rule: Rule) -> None:
+        """Add the candidates of a rule, none of which was added before."""
+        conditional = conditionals(rows)
+        for j, i in enumerate(rule.candidate):
+            beta, log_weight = rule.of(j)
+            slots, listed, absent, log_total = conditional(int(i), beta)
+            weight, self.log_mass[:, i] = normalized(log_weight + log_total)
+            self.classes.add(slots, listed, absent, weight, self.log_mass[:, i])
+            self.beta_mean[:, i], self.beta_square[:, i] = weight @ beta, weight @ (beta * beta)
+            self.doubt[:, i] = rule.doubt(j, weight)
+
+    def average(self) -> tuple[Average, np.ndarray]:
+        """The average, and how far each row's may be off: (n_rows,)."""
+        k_weight, _ = normalized(self.log_mass)
+        mean = (k_weight * self.beta_mean).sum(axis=1)
+        variance = (k_weight * self.beta_square).sum(axis=1) - mean * mean
+        std = np.sqrt(np.maximum(variance, 0.0))
+        average = Average(k_weight, *self.classes.result(), mean, std)
+        return average, (k_weight * self.doubt).sum(axis=1)
+
+
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """The exact average over K and beta."""
-    rule = _rule(model, rows)
-    average, doubt = _average(model, rows, rule)
+    slope = most_slope(model, rows)
+    average, doubt = _average(model, rows, model.posterior.rule, slope)
     doubtful = np.flatnonzero(doubt > DOUBT)
     if len(doubtful):
-        finer, _ = _average(model, rows.take(doubtful), model.fine_rule)
-        for name in (field.name for field in dataclasses.fields(Average)):
-            getattr(average, name)[doubtful] = getattr(finer, name)
+        some, finer = (
+            rows.take(doubtful),
+            model.posterior.dense.take(model.posterior.rule.candidate),
+        )
+        _replace(average, doubtful, _average(model, some, finer, slope[doubtful])[0])
+    # Rows whose label carries the posterior of beta beyond the nodes.
+    active = model.posterior.rule.candidate
+    covered = model.posterior.curves.covers(slope.max(axis=0))
+    if not covered[active].all():
+        slope = slopes(model, rows, slope, np.flatnonzero(~covered))
+        each = [model.posterior.curves.covers(one)[active].all() for one in slope]
+        far = np.flatnonzero(~np.array(each))
+        if len(far):
+            tilt = slope[far].max(axis=0)
+            curves = beta_posterior(model.likelihood, model.prior, tilt=tilt)
+            log_prior = model.posterior.log_prior
+            wider = training_posterior(curves, log_prior, model.n_classes, 0)
+            some = rows.take(far)
+            wide = replace(model, posterior=wider)
+            _replace(average, far, _average(wide, some, wider.rule, slope[far])[0])
     return average
 
 
-def _average(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.ndarray]:
-    """The average by a rule, and how far each row's may be off: (n_rows,)."""
-    if _fits_at_once(model, rows, rule):
-        return _average_at_once(model, rows, rule)
-    n_active = len(rule.k)
-    total = ClassSums(rows.n_rows, rows.n_classes)
-    log_mass = np.empty((rows.n_rows, n_active))
-    beta_mean = np.empty((rows.n_rows, n_active))
-    beta_square = np.empty((rows.n_rows, n_active))
-    doubt = np.empty((rows.n_rows, n_active))
-    predict = _predictor(model, rows, rule)
-    for i in range(n_active):
-        beta, log_weight = rule.of(i)
-        slots, listed, absent, log_total = predict(i)
-        weight, log_mass[:, i] = normalized(log_weight + log_total)
-        total.add(slots, listed, absent, weight, log_mass[:, i])
-        beta_mean[:, i], beta_square[:, i] = weight @ beta, weight @ (beta * beta)
-        doubt[:, i] = rule.doubt(i, weight)
-    k_weight, _ = normalized(log_mass)
-    k_probabilities = np.zeros((rows.n_rows, model.n_k))
-    k_probabilities[:, rule.k - 1] = k_weight
-    mean = (k_weight * beta_mean).sum(axis=1)
-    variance = (k_weight * beta_square).sum(axis=1) - mean * mean
-    std = np.sqrt(np.maximum(variance, 0.0))
-    return Average(k_probabilities, *total.result(), mean, std), (k_weight * doubt).sum(axis=1)
+def average_at(model: Model, rows: OpenLabels, i: int) -> Average:
+    """The average over beta alone, where K is known to be the i-th candidate."""
+    sums = _Sums(rows, model.n_k)
+    sums.add(rows, model.posterior.dense.take(np.array([i])))
+    return sums.average()[0]
 
 
-def _fits_at_once(model: Model, rows: OpenLabels, rule: Rule) -> bool:
-    """Whether all K fit into the same few operations, which are faster for little data."""
-    new = isinstance(rows.visit, NewPoints) and model.structure == "asymmetric" and rows.joint
-    n_points, n_values = len(model.labels), rows.n_classes * rule.beta.shape[1]
-    largest = max(rows.n_rows * n_points, max(rows.n_rows, n_points) * n_values)
-    little = n_points <= AT_ONCE_POINTS and len(rule.k) * largest <= AT_ONCE_NUMBERS
-    return new and little
+def _average(
+    model: Model, rows: OpenLabels, rule: Rule, slope: np.ndarray
+) -> tuple[Average, np.ndarray]:
+    """The average by a rule, and by all candidates that an open label can bring back."""
+    sums = _Sums(rows, model.n_k)
+    sums.add(rows, rule)
+    posterior = model.posterior
+    others = np.setdiff1d(np.arange(rows.rows.n_candidates), rule.candidate)
+    _, log_total = normalized(sums.log_mass)
+
+    def back(slope: np.ndarray, log_total: np.ndarray) -> np.ndarray:
+        """Which of the others reach the rows' totals less what is negligible: (n_k,)."""
+        gained = posterior.curves.log_tilted(slope) + posterior.log_prior
+        gained -= posterior.log_normalizer
+        if rows.own_labels is not None:
+            gained += np.log(rows.n_classes)
+        return others[gained[others] > log_total - NEGLIGIBLE]
+
+    if len(others) and len(candidates := back(slope.max(axis=0), log_total.min())):
+        exact = slopes(model, rows, slope, candidates)
+        found = [back(one, total) for one, total in zip(exact, log_total, strict=True)]
+        again = np.unique(np.concatenate(found))
+        if len(again):
+            sums.add(rows, posterior.dense.take(again))
+    return sums.average()
 
 
-def _average_at_once(model: Model, rows: OpenLabels, rule: Rule) -> tuple[Average, np.ndarray]:
-    share = _at_once(model, rows, rule)  # (n_k, n_rows, n_classes, n_beta)
-    high = share.max(axis=2)
-    share -= high[:, :, None, :]
-    np.exp(share, out=share)
-    total = share.sum(axis=2)
-    share /= total[:, :, None, :]
-    log_mass = np.log(total) + high + rule.log_weight[:, None, :]
-    weight, _ = normalized(log_mass.transpose(1, 0, 2).reshape(rows.n_rows, -1))
-    weight = weight.reshape(rows.n_rows, len(rule.k), -1)
-    k_probabilities = np.zeros((rows.n_rows, model.n_k))
-    k_probabilities[:, rule.k - 1] = weight.sum(axis=2)
-    weighted = share * weight.transpose(1, 0, 2)[:, :, None, :]
-    mean = weighted.sum(axis=(0, 3))
-    square = np.einsum("krcq,krcq->rc", weighted, share)
-    beta_mean = (weight * rule.beta).sum(axis=(1, 2))
-    variance = (weight * rule.beta**2).sum(axis=(1, 2)) - beta_mean**2
-    mean = np.maximum(mean, np.finfo(float).tiny)
-    mean /= mean.sum(axis=1, keepdims=True)
-    doubt = np.zeros(rows.n_rows)
-    if rule.probe is not None:
-        k_weight = np.maximum(weight.sum(axis=2), np.finfo(float).tiny)
-        last = np.einsum("rkq,kjq->jrk", weight, rule.probe)
-        doubt = (np.abs(last).max(axis=0) ** 2 / k_weight).sum(axis=1)
-    square = np.clip(square, 0.0, mean)
-    std = np.sqrt(np.maximum(variance, 0.0))
-    return Average(k_probabilities, mean, square, beta_mean, std), doubt
+def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
+    """At most how fast each row's label makes the log likelihood rise with beta: (n_rows, n_k).
 
-
-def log_joint_of_all_k(model: Model, rows: OpenLabels, rule: Rule) -> np.ndarray | None:
-    """log p(z, z' = c) - log p(z) at all nodes, which no K may lack, if there is a fast way.
-
-    Returns
-    -------
-    (n_k, n_rows, n_classes, n_beta)
+    A neighbor more or less changes a log term by at most beta / K; where counts are divided by the
+    size of the neighborhood, by twice that. The own term of a held-out row leaves the sum.
     """
-    if _fits_at_once(model, rows, rule):
-        return _at_once(model, rows, rule)
-    joint = _fast_log_joint(model, rows, rule)
-    if joint is None:
-        return None
-    out = np.empty((len(rule.k), rows.n_rows, rows.n_classes, rule.beta.shape[1]))
-    for i in range(len(rule.k)):
-        out[i] = joint(i)
-    return out
+    k = model.candidates.k
+    slope = np.zeros((rows.n_rows, len(k)))
+    if rows.joint:
+        slope += (2.0 if model.table.by_size else 1.0) * rows.rows.n_changes()[:, : len(k)] / k
+    if rows.own_labels is not None:
+        slope += 1.0 if model.structure != "boltzmann" else 2.0
+    return slope
 
 
-def _at_once(model: Model, rows: OpenLabels, rule: Rule) -> np.ndarray:
-    assert isinstance(rows.visit, NewPoints)
-    nearest = model.graph.indices[:, : rule.k[-1]]
-    return log_joint_of_all(
-        rows.visit.arrivals, nearest, rows.labels, rows.n_classes, rule.k, rule.beta
-    )
+def slopes(model: Model, rows: OpenLabels, most: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """The same with a sharper bound for some candidates.
+
+    Only a neighbor that the point's own class gains, or that another loses, makes its term larger.
+    """
+    slope = most.copy()
+    if not rows.joint:
+        return slope
+    for i in candidates:
+        touched = rows.rows.touched(int(i), True)
+        label = model.labels[touched.pair_point]
+        lost = label[touched.lost_pair] != model.labels[touched.lost_neighbor]
+        n_lost = np.bincount(touched.lost_pair, lost, minlength=len(label))
+        # In an exchange the point gains only if it loses a neighbor of another class.
+        gain = n_lost + (n_lost if touched.exchange else touched.weight)
+        factor = (2.0 if model.table.by_size else 1.0) / model.candidates.k[i]
+        total = factor * np.bincount(touched.pair_row, gain, minlength=rows.n_rows)
+        if rows.own_labels is not None:
+            total += 1.0 if model.structure != "boltzmann" else 2.0
+        slope[:, i] = np.minimum(slope[:, i], total)
+    return slope
 
 
-def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
-    """A function of i: slots, conditionals, log of the total mass at the i-th K, in this order."""
-    joint = _fast_log_joint(model, rows, rule)
-    if joint is not None:
-        slots = every_class(rows.n_rows, rows.n_classes)
+def conditionals(rows: OpenLabels) -> Callable:
+    """A function of a candidate, rising, and betas: slots, conditionals, log of the total mass."""
+    if rows.n_classes <= FEW_CLASSES:
+        few, slots = FewClasses(rows), every_class(rows.n_rows, rows.n_classes)
 
-        def of_every_class(i: int) -> tuple:
-            log_class = joint(i)  # (n_rows, n_classes, n_beta)
+        def of_every_class(i: int, beta: np.ndarray) -> tuple:
+            log_class = few.at(i, beta)  # (n_rows, n_classes, n_beta)
             high = log_class.max(axis=1)
             log_class -= high[:, None, :]
             share = np.exp(log_class, out=log_class)
@@ -233,74 +263,17 @@ def _predictor(model: Model, rows: OpenLabels, rule: Rule) -> Callable:
             return slots, share.reshape(-1, total.shape[1]), absent, np.log(total) + high
 
         return of_every_class
+    many = ManyClasses(rows) if rows.joint and rows.table.nearest else None
 
-    lists: EnteredLists | LeavingLists | None = None
-    k_max = int(rule.k[-1])
-    if in_lists(model, isinstance(rows.visit, NewPoints), rows.joint):
-        if isinstance(rows.visit, NewPoints):
-            nearest, arrivals = model.graph.indices, rows.visit.arrivals
-            lists = EnteredLists(arrivals, nearest, rows.labels, rows.n_classes, k_max)
-        elif isinstance(rows.visit, HeldOut):
-            lists = LeavingLists(rows.visit, rows.labels, rows.n_classes, k_max)
-
-    def in_general(i: int) -> tuple:
-        k, beta = int(rule.k[i]), rule.of(i)[0]
-        found = None if lists is None else lists.predictive(k, beta)
-        predictive, leaves = rows.at(k).predictive(beta) if found is None else found
+    def in_general(i: int, beta: np.ndarray) -> tuple:
+        found = None if many is None else many.predictive(i, beta)
+        predictive, leaves = rows.at(i).predictive(beta) if found is None else found
         listed, absent, log_total = predictive.conditional()
         if leaves is not None:
             log_total = log_total + leaves.value
         return predictive.slots, listed, absent, log_total
 
     return in_general
-
-
-def in_tables(model: Model, new: bool) -> bool:
-    """Whether tables hold what new points, or held-out rows, change around them."""
-    most = TABLE_CLASSES if new else DENSE_CLASSES
-    return model.structure == "asymmetric" and model.n_classes <= most
-
-
-def in_lists(model: Model, new: bool, joint: bool) -> bool:
-    """Whether lists of classes tell what new points, or held-out rows, change around them."""
-    return model.structure == "asymmetric" and joint and not in_tables(model, new)
-
-
-def _fast_log_joint(model: Model, rows: OpenLabels, rule: Rule) -> Callable | None:
-    """log p(z, z' = c) - log p(z) at the i-th K as a function of i = 0, 1, ..., if it is fast."""
-    visit = rows.visit
-    if isinstance(visit, HeldOut):
-        if not in_tables(model, new=False):
-            return None
-        leaving = Leaving(visit, rows.labels, rows.n_classes, int(rule.k[-1]), rows.joint)
-        return lambda i: leaving.at(int(rule.k[i]), rule.of(i)[0])
-    if not isinstance(visit, NewPoints):
-        return None
-    if model.structure in JOINING and rows.joint and rows.n_classes <= DENSE_CLASSES:
-
-        def joining(i: int) -> np.ndarray:
-            k, beta = rule.k[i], rule.of(i)[0]
-            near = model.around(i, rule)
-            known = model.kinds(i, rule, near, visit.n_rows)
-            return log_joint(visit, rows.labels, near, k, beta, known)
-
-        return joining
-    if not in_tables(model, new=True):
-        return None
-    own = OwnTerms(visit.arrivals, rows.labels, rows.n_classes)
-    tables: Iterator[Entered] | None = None
-    if rows.joint:
-        tables, arrivals = model.entered(visit.arrivals, rule)
-        pairs = EnteringPairs(arrivals)
-
-    def entering(i: int) -> np.ndarray:
-        k, beta = rule.k[i], rule.of(i)[0]
-        log_class = own.at(k, beta)
-        if tables is not None:
-            pairs.add_changes(log_class, next(tables), k)
-        return log_class
-
-    return entering
 
 
 def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
@@ -310,7 +283,7 @@ def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     class_probabilities = np.empty_like(average.class_probabilities)
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
-        field = rows.take(chosen).at(i + 1)
+        field = rows.take(chosen).at(int(i))
         mode, _, _ = find_mode(model, field, len(chosen))
         class_probabilities[chosen] = class_probabilities_at(field.predictive(mode[:, None])[0])
     return at_best(average, class_probabilities)
@@ -318,38 +291,44 @@ def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
 
 def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
     """p(K, beta | Y) of each row at the betas (n_beta,): (n_rows, n_k, n_beta)."""
-    rule = model.fine_rule
-    log_mass = np.empty((rows.n_rows, len(rule.k)))
-    log_p = np.full((rows.n_rows, model.n_k, len(beta)), -np.inf)
-    log_sum = model.posterior.log_normalizer + np.log(model.n_k)
-    for i, k in enumerate(rule.k):
-        field = rows.at(k)
-        node, log_weight = rule.of(i)
-        _, log_mass[:, i] = normalized(log_weight + _log_total(field, node))
-        log_p[:, k - 1] = model.log_density(k, beta)[0] - log_sum + _log_total(field, beta)
-    _, log_norm = normalized(log_mass)
-    return np.exp(log_p - log_norm[:, None, None])
+    average = average_by_quadrature(model, rows)
+    with np.errstate(divide="ignore"):
+        log_k = np.log(average.k_probabilities)
+    out = np.zeros((rows.n_rows, model.n_k, len(beta)))
+    dense = model.posterior.dense
+    for i in np.flatnonzero((average.k_probabilities > 0.0).any(axis=0)):
+        field = rows.at(int(i))
+        node, log_weight = dense.of(int(i))
+        _, log_mass = normalized(log_weight + _log_total(field, node))
+        log_p = training_density(model, np.array([i]), beta)[0] + _log_total(field, beta)
+        out[:, i] = np.exp(log_p - log_mass[:, None] + log_k[:, i, None])
+    return out
 
 
-def _rule(model: Model, rows: OpenLabels) -> Rule:
-    return model.rule if rows.own_labels is None else model.rule_held_out
+def training_density(model: Model, which: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """log p(K, beta | z) of some candidates at the betas (n_beta,): (n, n_beta)."""
+    nodes = np.broadcast_to(beta, (len(which), len(beta)))
+    (value,) = model.likelihood.curves(which)(nodes, False, np.arange(len(which)))
+    log_k = model.posterior.log_prior[which] - model.posterior.log_normalizer
+    return value + model.prior.log_density(beta) + log_k[:, None]
 
 
 def find_mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mode of log p(beta) sum_c p(z, z' = c | beta, K), its value and curvature: (n_rows,)."""
+    curves, only = model.likelihood.curves(np.array([field.candidate])), np.zeros(1, dtype=int)
 
     def function(beta: np.ndarray) -> tuple:
-        value, slope, curvature = model.log_density(field.k, beta, derivatives=True)
+        parts = [part[0] for part in curves(beta[None], True, only)]
+        parts = [a + b for a, b in zip(parts, model.prior.derivatives(beta), strict=True)]
         predictive, leaves = field.predictive(beta[:, None], derivatives=True)
-        for part in (predictive.total(), leaves):
-            if part is not None:
-                assert part.slope is not None and part.curvature is not None
-                value = value + part.value[:, 0]
-                slope = slope + part.slope[:, 0]
-                curvature = curvature + part.curvature[:, 0]
-        return value, slope, curvature
+        for log in (predictive.total(), leaves):
+            if log is not None:
+                assert log.slope is not None and log.curvature is not None
+                of_log = (log.value, log.slope, log.curvature)
+                parts = [a + b[:, 0] for a, b in zip(parts, of_log, strict=True)]
+        return tuple(parts)
 
-    mode = maximize(function, np.full(n_rows, model.modes.beta[field.k - 1]))
+    mode = maximize(function, np.full(n_rows, model.posterior.curves.mode[field.candidate]))
     value, _, curvature = function(mode)
     return mode, value, curvature
 
@@ -370,13 +349,8 @@ def class_probabilities_at(predictive: Predictive) -> np.ndarray:
 
 def at_best(average: Average, class_probabilities: np.ndarray) -> Average:
     """The same knowledge of K and beta, with the class probabilities at its best."""
-    return Average(
-        average.k_probabilities,
-        class_probabilities,
-        class_probabilities**2,
-        average.beta_mean,
-        average.beta_std,
-    )
+    squares = class_probabilities**2
+    return replace(average, class_probabilities=class_probabilities, class_squares=squares)
 
 
 def normalized(log_mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -385,3 +359,8 @@ def normalized(log_mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     weight = np.exp(log_mass - top)
     total = weight.sum(axis=1, keepdims=True)
     return weight / total, (top + np.log(total))[:, 0]
+
+
+def _replace(average: Average, rows: np.ndarray, better: Average) -> None:
+    for name in (field.name for field in dataclasses.fields(Average)):
+        getattr(average, name)[rows] = getattr(better, name)

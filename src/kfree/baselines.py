@@ -14,10 +14,10 @@ from kfree.fitted_state import neighbors_state, restored_neighbors
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.patterns import histogram
+from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.metric import make_space
 from kfree.neighbors.search import make_search
-from kfree.neighbors.structures import HeldOut, NewPoints, Visit, neighborhoods
+from kfree.neighbors.structures import HeldOut, NewPoints, OpenRows, neighborhoods
 
 BLOCK_ROWS = 2048
 # By how much a winner among equal votes is lifted, so that argmax of the shares agrees with it.
@@ -33,7 +33,8 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
         validation.check_n_neighbors("n_neighbors", self.n_neighbors, rows)
         space = make_space(self.metric, self.p, self.metric_params, rows)
         search = make_search(space, space.points(rows), self.algorithm)
-        return space, search, search.graph(self.n_neighbors, self.n_jobs), labels, classes
+        graph = search.graph(np.array([self.n_neighbors]), self.n_jobs)
+        return space, search, graph, labels, classes
 
     def _keep(self, X: Any, found: tuple) -> None:
         validation.remember_features(self, X)
@@ -43,8 +44,8 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
     def _arrivals(self, X: Any, reverse: bool):
         given = validation.check_new(self, X, self._search.points, self.n_neighbors_)
         queries = self._space.points(given)
-        table = self._graph.distances if reverse else None
-        return self._search.arrivals(queries, self.n_neighbors_, table, self.n_jobs)
+        radii = self._graph.radii if reverse else None
+        return queries, self._search.arrivals(queries, self._graph.k, radii, self.n_jobs)
 
     def __getstate__(self) -> dict:
         state = dict(super().__getstate__())
@@ -65,7 +66,7 @@ class _FixedNeighbors(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = self.metric == "precomputed"
+        tags.input_tags.sparse = validation.takes_sparse(self)
         tags.input_tags.positive_only = self.metric == "precomputed"
         tags.input_tags.allow_nan = self.metric == "nan_euclidean"
         return tags
@@ -148,14 +149,12 @@ class PKNNClassifier(_FixedNeighbors):
         beta = self.beta
         if beta is None:
             prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
-            counted = histogram(table, labels, len(classes), graph.k_max)
-            last = slice(graph.k_max - 1, None)
+            only = np.zeros(1, dtype=np.int64)
+            curve = TrainingSum(table, labels, len(classes)).curves(only)
 
             def function(beta: np.ndarray) -> tuple:
-                log = counted.log_pseudo_likelihood(beta[:, None], True, last)
-                parts = prior.derivatives(beta)
-                values = np.stack([log.value, log.slope, log.curvature])  # type: ignore[list-item]
-                return tuple(v[:, 0] + part for v, part in zip(values, parts, strict=True))
+                of_data, of_prior = curve(beta[:, None], True, only), prior.derivatives(beta)
+                return tuple(a[:, 0] + b for a, b in zip(of_data, of_prior, strict=True))
 
             beta = maximize(function, np.array([5.0]))[0]
         self._keep(X, found)
@@ -202,16 +201,16 @@ class PKNNClassifier(_FixedNeighbors):
         labels, n_classes = self._labels, len(self.classes_)
         if X is None:
             rows = np.arange(len(labels))
-            visit: Visit = HeldOut(self.structure, self._graph, self._table, rows)
-            found = OpenLabels(visit, self._table, labels, n_classes, True, labels)
+            held: OpenRows = HeldOut(self.structure, self._graph, self._table, rows)
+            found = OpenLabels(held, self._table, labels, n_classes, True, labels)
         else:
-            visit = NewPoints(self.structure, self._graph, self._arrivals(X, reverse=True))
-            found = OpenLabels(visit, self._table, labels, n_classes, True)
+            new = NewPoints(self.structure, self._graph, self._arrivals(X, reverse=True)[1])
+            found = OpenLabels(new, self._table, labels, n_classes, True)
         beta = np.array([self.beta_])
         parts = []
         for start in range(0, found.n_rows, BLOCK_ROWS):
             block = found.take(np.arange(start, min(start + BLOCK_ROWS, found.n_rows)))
-            predictive, _ = block.at(self.n_neighbors_).predictive(beta)
+            predictive, _ = block.at(0).predictive(beta)
             parts.append(class_probabilities_at(predictive))
         return np.concatenate(parts)
 
@@ -318,12 +317,12 @@ class StructuredKNNClassifier(_FixedNeighbors):
         """
         check_is_fitted(self)
         validation.check_given(self, X)
-        arrivals = self._arrivals(X, reverse=self.structure != "asymmetric")
+        queries, arrivals = self._arrivals(X, reverse=self.structure != "asymmetric")
         k, n_classes, n_rows = self.n_neighbors_, len(self.classes_), len(arrivals.forward)
         # One electorate for each row, ordered by row and then by distance and index.
         row = np.concatenate([np.repeat(np.arange(n_rows), k), arrivals.reverse_row])
         point = np.concatenate([arrivals.forward.ravel(), arrivals.reverse_point])
-        distance = np.concatenate([arrivals.forward_distances.ravel(), arrivals.reverse_distances])
+        distance = self._search.between(queries, row, point)
         order = np.lexsort((point, distance, row))
         row, point, distance = row[order], point[order], distance[order]
         if self.structure == "boltzmann2":

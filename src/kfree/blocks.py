@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kfree.averaging import in_lists, in_tables
+from kfree.averaging import FEW_CLASSES, most_slope, slopes
 from kfree.inference.laplace import GRID
+from kfree.inference.rules import NEGLIGIBLE
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.slots import DENSE_CLASSES
-from kfree.training import Model
+from kfree.training import Model, held_out, new_points
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
 # hold while it is averaged (32 MiB each array).
 SEARCH_ROWS = 1 << 15
 BLOCK_NUMBERS = 1 << 22
-# The smallest blocks that are worth a thread, where a row is quickly averaged and where it is not;
-# and how many neighbors, over all K, make it worth one.
-LARGE_BLOCK = 2048
-SMALL_BLOCK = 256
-BLOCK_PAIRS = 1 << 23
+# The largest block: threads share blocks, and larger ones are not faster.
+LARGEST_BLOCK = 1024
 # About how many numbers Algorithm 1 holds for each row, K and class.
 KOREA_NUMBERS = 64
-# About how many numbers the classes near a row take. What is known of the points around rows is
-# worked out anew for each block, so that blocks should be large there.
+# About how many numbers the classes near a row take where there are many. What is known of the
+# points around rows is worked out anew for each block, so that blocks should be large there.
 LISTED_NUMBERS = 1024
+# New points are searched for with the candidates that a label of this slope could bring back, and
+# once more with all of them if there is a row with a larger slope at the last of these.
+USUAL_SLOPE = 4.0
 
 
 def open_rows(
@@ -43,37 +42,52 @@ def open_rows(
     inference : "quadrature", "laplace" or "metropolis"
     n_draws : how many draws a sampler makes for each row
     """
-    new, exact = queries is not None, inference == "quadrature"
-    k, n_k, n_nodes = model.n_k, model.n_k, len(GRID)
-    if exact:
-        rule = model.rule if new else model.rule_held_out
-        k, n_k, n_nodes = int(rule.k[-1]), len(rule.k), rule.beta.shape[1]
-    n_classes = min(model.n_classes, DENSE_CLASSES)
-    if inference == "metropolis":
-        # Chains run side by side: one step of many rows costs little more than of one.
-        per_row = (k * k * n_classes + 4 * n_draws) // 32
-    elif exact and in_tables(model, new):
-        per_row = (n_nodes + 2) * model.n_classes + k
-    elif exact and in_lists(model, new, joint):
-        per_row = (2 * model.n_classes + LISTED_NUMBERS) // 4
-        if not new:
-            per_row += k * min(model.n_classes, k) * n_nodes // 8
-    else:
-        # Algorithm 1 keeps some numbers for all K while it looks for modes.
-        per_row = (n_nodes if exact else max(n_nodes + k, KOREA_NUMBERS)) * k * n_classes
-    step = max(1, BLOCK_NUMBERS // max(1, per_row))
+    step = max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // _numbers(model, joint, inference, n_draws)))
     if queries is None:
         rows = np.arange(len(model.labels))
-        return [model.held_out(rows[a : a + step], joint) for a in range(0, len(rows), step)]
-    # Blocks are shared out among the threads, but not so small that each is mostly set-up.
-    least = LARGE_BLOCK if model.structure == "asymmetric" else SMALL_BLOCK
-    if exact:
-        least = min(least, max(SMALL_BLOCK, BLOCK_PAIRS // (n_k * k)))
+        return [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
+    n_k = _n_usual(model) if inference == "quadrature" else model.n_k
     blocks = []
-    for first in range(0, len(queries), SEARCH_ROWS):
+    for first in range(0, queries.shape[0], SEARCH_ROWS):
         part = queries[first : first + SEARCH_ROWS]
-        found = model.new_points(part, joint, k, n_jobs)
-        size = min(step, max(least, -(-len(part) // effective_n_jobs(n_jobs))))
-        for start in range(0, len(part), size):
-            blocks.append(found.take(np.arange(start, min(start + size, len(part)))))
+        found = new_points(model, part, joint, n_k, n_jobs)
+        if n_k < model.n_k and _goes_beyond(model, found, n_k):
+            found = new_points(model, part, joint, model.n_k, n_jobs)
+        for a in range(0, found.n_rows, step):
+            blocks.append(found.take(np.arange(a, min(a + step, found.n_rows))))
     return blocks
+
+
+def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:
+    """About how many numbers a row takes."""
+    k_max, rule = int(model.candidates.k[-1]), model.posterior.rule
+    n_listed = min(model.n_classes, FEW_CLASSES)
+    if inference == "metropolis":
+        # Chains run side by side: one step of many rows costs little more than of one.
+        sum_of_k = int(model.candidates.k.sum())
+        return (sum_of_k * n_listed + 4 * n_draws) // 32
+    if inference == "laplace":
+        return max(len(GRID) + model.n_k, KOREA_NUMBERS) * model.n_k * n_listed
+    n_nodes = rule.beta.shape[1]
+    if model.n_classes <= FEW_CLASSES:
+        return 2 * n_nodes * model.n_classes + 4 * k_max
+    if joint and model.table.nearest:
+        return (2 * model.n_classes + LISTED_NUMBERS) // 4 + k_max * n_nodes // 4
+    return n_nodes * k_max * n_listed
+
+
+def _n_usual(model: Model) -> int:
+    """How many candidates, from the first, a label of the usual slope can make count."""
+    posterior = model.posterior
+    reached = posterior.curves.log_tilted(np.full(model.n_k, USUAL_SLOPE)) + posterior.log_prior
+    return int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1]) + 1
+
+
+def _goes_beyond(model: Model, rows: OpenLabels, n_k: int) -> bool:
+    """Whether a row has a larger slope than usual at the last of the candidates searched for."""
+    most = most_slope(model, rows)
+    over = np.flatnonzero(most[:, n_k - 1] > USUAL_SLOPE)
+    if not len(over):
+        return False
+    exact = slopes(model, rows.take(over), most[over], np.array([n_k - 1]))
+    return bool((exact[:, n_k - 1] > USUAL_SLOPE).any())

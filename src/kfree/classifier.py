@@ -50,9 +50,14 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     structure : {"asymmetric", "boltzmann", "boltzmann2"}, default="asymmetric"
         Whose labels speak for a point: its K nearest neighbors; these and the points that have it
         among their K nearest, counted twice if both; or the union of the two with equal weights.
+    k_values : "auto", "all" or array-like of int, default="auto"
+        The numbers of neighbors considered. "auto": every K up to 32, then 16 to the octave, each
+        of which stands for the numbers nearest to it. "all": every K up to `k_max`, as in the
+        paper. Or a list of them, all equally probable beforehand.
     k_max : int or "auto", default="auto"
         The largest number of neighbors considered. "auto" enlarges it until the posterior of K has
-        died out, up to 512.
+        died out, up to 1,024, and warns if it had to stop before. A list of `k_values` has its own
+        largest number.
     inference : {"quadrature", "laplace", "metropolis"}, default="quadrature"
         "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1;
         "metropolis" is its sampler, which walks for every row anew.
@@ -93,8 +98,10 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         Only if X had names.
     k_max_ : int
         The largest number of neighbors considered.
-    k_posterior_ : ndarray of shape (`k_max_`,)
-        p(K | training labels) for K = 1..`k_max_`.
+    k_values_ : ndarray of shape (n_k,)
+        The numbers of neighbors considered, rising.
+    k_posterior_ : ndarray of shape (n_k,)
+        p(K | training labels) for each of `k_values_`.
     k_optimal_ : int
         The most probable K.
     beta_mean_, beta_std_ : float
@@ -116,6 +123,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         structure: str = "asymmetric",
+        k_values: Any = "auto",
         k_max: int | str = "auto",
         inference: str = "quadrature",
         average: bool = True,
@@ -135,6 +143,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.structure = structure
+        self.k_values = k_values
         self.k_max = k_max
         self.inference = inference
         self.average = average
@@ -171,9 +180,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         """
         validation.check_classifier(self)
         rows, labels, classes = validation.check_training(self, X, y)
-        k_max = None if self.k_max == "auto" else int(self.k_max)
-        if k_max is not None:
-            validation.check_n_neighbors("k_max", k_max, rows)
+        k_values, k_max = validation.check_candidates(self, rows)
         space = make_space(self.metric, self.p, self.metric_params, rows)
         search = make_search(space, space.points(rows), self.algorithm)
         prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
@@ -183,10 +190,10 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
                 labels,
                 len(classes),
                 self.structure,
+                k_values,
                 k_max,
                 prior,
                 self.n_jobs,
-                every_k=self.inference != "quadrature",
             )
 
         draws = None
@@ -197,23 +204,22 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
 
         validation.remember_features(self, X)
         self.classes_ = classes
-        self.k_max_ = model.n_k
+        self.k_values_ = model.candidates.k.copy()
+        self.k_max_ = int(self.k_values_[-1])
         self._space = space
         self._model = model
         self._draws = draws
         if draws is not None:
-            self.k_posterior_ = (
-                np.bincount(draws.k.ravel(), minlength=model.n_k + 1)[1:] / draws.k.size
-            )
+            self.k_posterior_ = sampling.frequencies(draws, self.k_values_).mean(axis=0)
             self.beta_mean_, self.beta_std_ = float(draws.beta.mean()), float(draws.beta.std())
         elif self.inference == "laplace":
-            gauss = model.gaussians
+            gauss = korea.training_gaussians(model)
             self.k_posterior_ = gauss.k_probabilities[0]
             self.beta_mean_, self.beta_std_ = float(gauss.beta_mean[0]), float(gauss.beta_std[0])
         else:
             self.k_posterior_ = model.posterior.k_probabilities
             self.beta_mean_, self.beta_std_ = model.posterior.beta_mean, model.posterior.beta_std
-        self.k_optimal_ = int(self.k_posterior_.argmax()) + 1
+        self.k_optimal_ = int(self.k_values_[self.k_posterior_.argmax()])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -275,7 +281,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         mean = np.concatenate([part.class_probabilities for part in parts])
         square = np.concatenate([part.class_squares for part in parts])
         return Posterior(
-            k=np.arange(1, self.k_max_ + 1),
+            k=self.k_values_.copy(),
             k_probabilities=np.concatenate([part.k_probabilities for part in parts]),
             class_probabilities=mean,
             beta_mean=np.concatenate([part.beta_mean for part in parts]),
@@ -315,15 +321,16 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (`k_max_`, n_beta)
+        ndarray of shape (n_k, n_beta)
         """
         check_is_fitted(self)
         beta = validation.check_beta(beta)
         if self.inference == "laplace":
-            return np.exp(self._model.gaussians.log_density(beta[None])[0])
+            return np.exp(korea.training_gaussians(self._model).log_density(beta[None])[0])
         if self._draws is not None:
-            return sampling.density_of_draws(self._draws, self.k_max_, beta)[0]
-        return self._model.density(beta)
+            return sampling.density_of_draws(self._draws, self.k_values_, beta)[0]
+        every = np.arange(len(self.k_values_))
+        return np.exp(averaging.training_density(self._model, every, beta))
 
     def _averages(self, X: Any) -> list[Average]:
         return self._known(self._blocks(X))[0]
@@ -338,7 +345,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
                 work = partial(
                     sampling.average_of_training_draws, model, draws=draws, average=average
                 )
-                one = partial(sampling.density_of_draws, draws, model.n_k)
+                one = partial(sampling.density_of_draws, draws, model.candidates.k)
                 return run(work, blocks, self.n_jobs), lambda beta: np.repeat(one(beta), n_rows, 0)
             draws = self._draw(blocks)
             first = np.cumsum([0, *(block.n_rows for block in blocks)])
@@ -346,7 +353,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
                 sampling.average_of_draws(model, block, draws.take(slice(a, b)), average)
                 for block, a, b in zip(blocks, first[:-1], first[1:], strict=True)
             ]
-            return parts, partial(sampling.density_of_draws, draws, model.n_k)
+            return parts, partial(sampling.density_of_draws, draws, model.candidates.k)
         parts = run(partial(AVERAGES[self.inference, average], model), blocks, self.n_jobs)
         return parts, partial(_density, model, blocks, self.inference, self.n_jobs)
 
@@ -403,14 +410,13 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         fitted = state.pop("_fitted", None)
         super().__setstate__(state)
         if fitted is not None:
-            every_k = self.inference != "quadrature"
-            restored = restored_model(fitted, self.algorithm, len(self.classes_), every_k)
+            restored = restored_model(fitted, self.algorithm, len(self.classes_))
             self._space, self._model, self._draws = restored
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = self.metric == "precomputed"
+        tags.input_tags.sparse = validation.takes_sparse(self)
         tags.input_tags.positive_only = self.metric == "precomputed"
         tags.input_tags.allow_nan = self.metric == "nan_euclidean"
         return tags

@@ -1,9 +1,9 @@
 """Algorithm 1 of the paper (KOREA) for rows whose label is open.
 
 Each row and each K has a mode of beta and a curvature there, and each row its own grid of beta.
-Where the likelihood is known at the same betas for all rows (`averaging.log_joint_of_all_k`), it is
-interpolated between them, and every mode and every grid is read off. Rows for which that is not
-good enough, and cases without a fast likelihood, are evaluated where they ask for it.
+With few classes the likelihood is evaluated at the same betas for all rows and interpolated between
+them, and every mode and every grid is read off, which takes a tenth of the time. Rows for which
+that is not good enough, and those among many classes, are evaluated where they ask for it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfree.averaging import (
+    FEW_CLASSES,
     Average,
     ClassSums,
     at_best,
     class_probabilities_at,
     find_mode,
-    log_joint_of_all_k,
+    most_slope,
     normalized,
 )
 from kfree.inference.interpolation import Interpolants, Intervals, intervals
 from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
-from kfree.inference.quadrature import HOPELESS_EVIDENCE, Rule
+from kfree.likelihood.few_classes import FewClasses
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.slots import DENSE_CLASSES
 from kfree.training import Model
 
+# Candidates that stay this far below the best whatever the open label does (e^-45 < 3e-20) keep the
+# Gaussians of the training labels.
+HOPELESS = 45.0
 # Log weights this far below the largest do not count (e^-32 is about 1e-14).
 NEGLIGIBLE = 32.0
 # How many deviations beyond these the interpolation goes, for a label moves the mode; and how much
@@ -57,7 +60,8 @@ def optimal_by_laplace(model: Model, rows: OpenLabels) -> Average:
     class_probabilities = np.empty((rows.n_rows, rows.n_classes))
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
-        predictive, _ = rows.take(chosen).at(i + 1).predictive(gauss.mean[chosen, i, None])
+        field = rows.take(chosen).at(int(i))
+        predictive, _ = field.predictive(gauss.mean[chosen, i, None])
         class_probabilities[chosen] = class_probabilities_at(predictive)
     known = gauss.k_probabilities, class_probabilities, class_probabilities
     return at_best(Average(*known, gauss.beta_mean, gauss.beta_std), class_probabilities)
@@ -107,28 +111,28 @@ def _replaced(found, rows: np.ndarray, better):
 class _Known:
     """log p(z, z' = c | beta, K) of each row as a function of beta, and the Gaussians from it."""
 
-    near: np.ndarray  # (n_near,) K - 1 of the models that are not hopeless
+    near: np.ndarray  # (n_near,) the candidates that are not hopeless
     likelihood: Interpolants  # of (n_near, n_rows, n_classes)
     gauss: Gaussians
     good: np.ndarray  # (n_rows,) whether the interpolation serves the row
 
 
 def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known | None:
-    if rows.n_classes > DENSE_CLASSES:
+    if rows.n_classes > FEW_CLASSES:
         return None
-    alone = model.modes.log_evidence
-    near = np.flatnonzero(alone > alone.max() - HOPELESS_EVIDENCE)
-    where = _intervals(model, near, spare, finer)
+    alone = training_gaussians(model)
+    posterior = model.posterior
+    behind = posterior.log_mass.max() - posterior.log_mass
+    reached = posterior.curves.log_tilted(most_slope(model, rows).max(axis=0)) + posterior.log_prior
+    near = np.flatnonzero(reached > posterior.log_mass.max() - HOPELESS)
+    where = _intervals(model, alone, near, behind[near], spare, finer)
     if where is None:
         return None
-    rule = Rule(near + 1, where.beta, np.zeros_like(where.beta))
-    log_class = log_joint_of_all_k(model, rows, rule)  # (n_near, n_rows, n_classes, n_points)
-    if log_class is None:
-        return None
-    span = slice(int(near[0]), int(near[-1]) + 1)
-    every = np.ones((span.stop - span.start, where.n_points))
-    every[near - span.start] = where.beta
-    training = model.histogram.log_pseudo_likelihood(every, ks=span).value[near - span.start]
+    (training,) = model.likelihood.curves(near)(where.beta, False, np.arange(len(near)))
+    few = FewClasses(rows)
+    log_class = np.empty((len(near), rows.n_rows, rows.n_classes, where.n_points))
+    for j, i in enumerate(near):
+        log_class[j] = few.at(int(i), where.beta[j])
     log_class += training[:, None, None, :]
     likelihood = Interpolants(where, log_class)
 
@@ -145,18 +149,16 @@ def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known
             (share * curvature).sum(axis=2) + spread + prior[2],
         )
 
-    start = np.repeat(model.gaussians.mean[0, near, None], rows.n_rows, axis=1)
+    start = np.repeat(alone.mean[0, near, None], rows.n_rows, axis=1)
     mode = maximize(function, start, N_STEPS, STEP)
     log_maximum, slope, curvature = function(mode)
     curved = curvature < 0
+    log_maximum = log_maximum + model.posterior.log_prior[near, None]
     found = gaussians(log_maximum.T, mode.T, np.where(curved, curvature, -1.0).T)
     matters = found.k_probabilities.T > TOLERANCE
     found_it = curved & (np.abs(slope) <= STEP * mode * np.abs(curvature)) & where.inside(mode)
     sound = found_it & (likelihood.tail.max(axis=2) < TOLERANCE)
-    mean, std = (
-        np.repeat(values, rows.n_rows, axis=0)
-        for values in (model.gaussians.mean, model.gaussians.std)
-    )
+    mean, std = (np.repeat(values, rows.n_rows, axis=0) for values in (alone.mean, alone.std))
     mean[:, near], std[:, near] = found.mean, found.std
     k_probabilities = np.zeros_like(mean)
     k_probabilities[:, near] = found.k_probabilities
@@ -164,12 +166,18 @@ def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known
     return _Known(near, likelihood, Gaussians(mean, std, k_probabilities), good)
 
 
-def _intervals(model: Model, near: np.ndarray, spare: float, finer: float) -> Intervals | None:
+def _intervals(
+    model: Model,
+    alone: Gaussians,
+    near: np.ndarray,
+    behind: np.ndarray,
+    spare: float,
+    finer: float,
+) -> Intervals | None:
     """For each K the betas that can have weight; the fewer, the less probable it is."""
-    mean, std = model.gaussians.mean[0, near], model.gaussians.std[0, near]
-    behind = model.modes.log_evidence.max() - model.modes.log_evidence[near]
+    mean, std = alone.mean[0, near], alone.std[0, near]
     reach = (np.sqrt(2.0 * np.maximum(0.0, NEGLIGIBLE - behind)) + spare) * std
-    often = 1.0 if model.structure in ("asymmetric", "boltzmann2") else 2.0
+    often = 2.0 if model.structure == "boltzmann" else 1.0
     low, high = np.maximum(0.0, mean - reach), mean + reach
     return intervals(low, high, model.n_classes, often, finer)
 
@@ -208,14 +216,32 @@ def _average_in_place(model: Model, rows: OpenLabels) -> Average:
     gauss = _gaussians_in_place(model, rows)
     beta, weight = _grid(gauss)
     total = ClassSums(rows.n_rows, rows.n_classes)
-    for k in range(1, model.n_k + 1):
-        predictive, _ = rows.at(k).predictive(beta)
+    for i in range(model.n_k):
+        predictive, _ = rows.at(i).predictive(beta)
         listed, absent, _ = predictive.conditional()
-        total.add(predictive.slots, listed, absent, weight[:, k - 1])
+        total.add(predictive.slots, listed, absent, weight[:, i])
     return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 
 def _gaussians_in_place(model: Model, rows: OpenLabels) -> Gaussians:
-    found = [find_mode(model, rows.at(k), rows.n_rows) for k in range(1, model.n_k + 1)]
+    found = [find_mode(model, rows.at(i), rows.n_rows) for i in range(model.n_k)]
     mode, log_maximum, curvature = (np.column_stack(values) for values in zip(*found, strict=True))
-    return gaussians(log_maximum, mode, curvature)
+    return gaussians(log_maximum + model.posterior.log_prior, mode, curvature)
+
+
+def training_gaussians(model: Model) -> Gaussians:
+    """Algorithm 1's approximation, for the training labels alone: n_rows = 1."""
+    found = np.empty((3, 1, model.n_k))
+    for which, curves in model.likelihood.each():
+        place = np.arange(len(which))
+
+        def function(beta: np.ndarray, curves=curves, place=place) -> tuple:
+            of_data = curves(beta[:, None], True, place)
+            of_prior = model.prior.derivatives(beta)
+            return tuple(a[:, 0] + b for a, b in zip(of_data, of_prior, strict=True))
+
+        mode = maximize(function, model.posterior.curves.mode[which])
+        value, _, curvature = function(mode)
+        found[:, 0, which] = value, mode, curvature
+    value, mode, curvature = found
+    return gaussians(value + model.posterior.log_prior, mode, curvature)

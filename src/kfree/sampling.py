@@ -13,7 +13,7 @@ import numpy as np
 
 from kfree.averaging import Average, class_probabilities_at
 from kfree.inference.metropolis import Draws, Settings, sample
-from kfree.likelihood.cells import Cells, TrainingSum
+from kfree.likelihood.states import RowStates, TrainingStates
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.training import Model
 
@@ -30,13 +30,15 @@ def draw_training(
     model: Model, settings: Settings, seed: int, progress: Callable | None = None
 ) -> Draws:
     """Draws from p(K, beta | z): n_rows = 1."""
-    likelihood = TrainingSum(model.histogram.whole())
+    likelihood = TrainingStates(model.likelihood.curves(np.arange(model.n_k)))
 
     def target(k: np.ndarray, beta: np.ndarray) -> tuple:
-        return likelihood.at(k, beta) + model.prior.log_density(beta), None
+        log_prior = model.candidates.log_prior[k] + model.prior.log_density(beta)
+        return likelihood.at(k, beta) + log_prior, None
 
     generator = [np.random.default_rng([seed])]
-    return sample(target, model.n_k, model.modes.beta, settings, generator, progress)
+    start = model.posterior.curves.mode
+    return sample(target, model.candidates.k, start, settings, generator, progress)
 
 
 def draw_rows(
@@ -47,25 +49,27 @@ def draw_rows(
     progress: Callable | None = None,
 ) -> Draws:
     """Draws from p(K, beta, z' | Y) for each row."""
-    likelihood = TrainingSum(model.histogram.whole())
-    cells = Cells(rows, model.n_k)
+    likelihood = TrainingStates(model.likelihood.curves(np.arange(model.n_k)))
+    states = RowStates(rows, model.n_k)
     row = np.repeat(np.arange(rows.n_rows), settings.n_chains)
 
     def target(k: np.ndarray, beta: np.ndarray) -> tuple:
-        log_total, chances = cells.at(row, k, beta)
-        return likelihood.at(k, beta) + model.prior.log_density(beta) + log_total, chances
+        log_total, chances = states.at(row, k, beta)
+        log_prior = model.candidates.log_prior[k] + model.prior.log_density(beta)
+        return likelihood.at(k, beta) + log_prior + log_total, chances
 
-    return sample(target, model.n_k, model.modes.beta, settings, generators, progress)
+    start = model.posterior.curves.mode
+    return sample(target, model.candidates.k, start, settings, generators, progress)
 
 
 def average_of_draws(model: Model, rows: OpenLabels, draws: Draws, average: bool) -> Average:
     """What the draws of each row say of it."""
     assert draws.class_probabilities is not None and draws.class_squares is not None
-    k_probabilities = _frequencies(draws, model.n_k)
+    k_probabilities = frequencies(draws, model.candidates.k)
     beta = draws.beta.reshape(len(draws.beta), -1)
     mean, square = draws.class_probabilities, draws.class_squares
     if not average:
-        mean = _at_estimates(rows, *_estimates(draws, k_probabilities))
+        mean = _at_estimates(rows, *_estimates(model, draws, k_probabilities))
         square = mean**2
     mean = np.maximum(mean, np.finfo(float).tiny)
     return Average(k_probabilities, mean, square, beta.mean(axis=1), beta.std(axis=1))
@@ -75,7 +79,7 @@ def average_of_training_draws(
     model: Model, rows: OpenLabels, draws: Draws, average: bool
 ) -> Average:
     """The rows' own conditionals over draws of (K, beta) given the training labels."""
-    k, every_beta = draws.k.ravel(), draws.beta.ravel()
+    k, every_beta = _places(draws, model.candidates.k), draws.beta.ravel()
     k_weight = np.zeros((rows.n_rows, model.n_k))
     beta_sum, beta_square = np.zeros(rows.n_rows), np.zeros(rows.n_rows)
     total = np.zeros((2, rows.n_rows, rows.n_classes))  # of the conditionals and their squares
@@ -93,7 +97,7 @@ def average_of_training_draws(
             table[predictive.slots.owner, predictive.slots.classes] = listed
             weighted = weight[:, None, :] * table
             total += [weighted.sum(axis=2), (weighted * table).sum(axis=2)]
-            k_weight[:, value - 1] += weight.sum(axis=1)
+            k_weight[:, value] += weight.sum(axis=1)
             beta_sum += weight @ part
             beta_square += weight @ (part * part)
     weight = k_weight.sum(axis=1)
@@ -101,14 +105,14 @@ def average_of_training_draws(
     beta_mean = beta_sum / weight
     beta_std = np.sqrt(np.maximum(beta_square / weight - beta_mean**2, 0.0))
     if not average:
-        best, beta = _estimates(draws, _frequencies(draws, model.n_k))
+        best, beta = _estimates(model, draws, frequencies(draws, model.candidates.k))
         mean = _at_estimates(rows, np.repeat(best, rows.n_rows), np.repeat(beta, rows.n_rows))
         square = mean**2
     mean = np.maximum(mean, np.finfo(float).tiny)
     return Average(k_weight / weight[:, None], mean, square, beta_mean, beta_std)
 
 
-def density_of_draws(draws: Draws, n_k: int, beta: np.ndarray) -> np.ndarray:
+def density_of_draws(draws: Draws, k_values: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """A histogram of the draws around the betas (n_beta,), increasing: (n_rows, n_k, n_beta)."""
     middle = 0.5 * (beta[1:] + beta[:-1])
     if len(beta) == 1:
@@ -116,34 +120,42 @@ def density_of_draws(draws: Draws, n_k: int, beta: np.ndarray) -> np.ndarray:
     else:
         edges = np.concatenate([[beta[0] - (middle[0] - beta[0])], middle])
         edges = np.append(edges, beta[-1] + (beta[-1] - middle[-1]))
-    n_rows = len(draws.k)
+    n_rows, n_k = len(draws.k), len(k_values)
     row = np.repeat(np.arange(n_rows), draws.k[0].size)
     cell = np.searchsorted(edges, draws.beta.ravel(), side="right") - 1
     inside = (cell >= 0) & (cell < len(beta))
-    flat = ((row * n_k + draws.k.ravel() - 1) * len(beta) + cell)[inside]
+    flat = ((row * n_k + _places(draws, k_values)) * len(beta) + cell)[inside]
     counts = np.bincount(flat, minlength=n_rows * n_k * len(beta))
     return counts.reshape(n_rows, n_k, len(beta)) / (np.diff(edges) * draws.k[0].size)
 
 
-def _frequencies(draws: Draws, n_k: int) -> np.ndarray:
-    n_rows = len(draws.k)
+def frequencies(draws: Draws, k_values: np.ndarray) -> np.ndarray:
+    """How often each candidate of K was drawn for each row: (n_rows, n_k)."""
+    n_rows, n_k = len(draws.k), len(k_values)
     row = np.repeat(np.arange(n_rows), draws.k[0].size)
-    counts = np.bincount(row * n_k + draws.k.ravel() - 1, minlength=n_rows * n_k)
+    counts = np.bincount(row * n_k + _places(draws, k_values), minlength=n_rows * n_k)
     return counts.reshape(n_rows, n_k) / draws.k[0].size
 
 
-def _estimates(draws: Draws, k_probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The most frequent K of each row, and the mean of beta there."""
-    best = k_probabilities.argmax(axis=1) + 1
-    chosen = draws.k == best[:, None, None]
+def _places(draws: Draws, k_values: np.ndarray) -> np.ndarray:
+    """Where each draw of K stands among the candidates: (n_draws of all rows,)."""
+    return np.searchsorted(k_values, draws.k.ravel())
+
+
+def _estimates(
+    model: Model, draws: Draws, k_probabilities: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The most frequent candidate of each row, and the mean of beta there."""
+    best = k_probabilities.argmax(axis=1)
+    chosen = draws.k == model.candidates.k[best][:, None, None]
     beta = np.where(chosen, draws.beta, 0.0).sum(axis=(1, 2)) / chosen.sum(axis=(1, 2))
     return best, beta
 
 
-def _at_estimates(rows: OpenLabels, k: np.ndarray, beta: np.ndarray) -> np.ndarray:
+def _at_estimates(rows: OpenLabels, candidate: np.ndarray, beta: np.ndarray) -> np.ndarray:
     mean = np.empty((rows.n_rows, rows.n_classes))
-    for value in np.unique(k):
-        chosen = np.flatnonzero(k == value)
+    for value in np.unique(candidate):
+        chosen = np.flatnonzero(candidate == value)
         predictive, _ = rows.take(chosen).at(int(value)).predictive(beta[chosen, None])
         mean[chosen] = class_probabilities_at(predictive)
     return mean

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.averaging import average_by_quadrature
+from kfree.averaging import average_at
 from kfree.classifier import KFreeClassifier
 from kfree.inference.mode import maximize
-from kfree.inference.quadrature import Modes, TrainingPosterior, training_posterior
-from kfree.likelihood.patterns import Histogram, as_function
+from kfree.likelihood.training_sum import Curves
+from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
-from kfree.training import Model
+from kfree.training import Model, held_out
 
 # A neighbor more or less changes an exponent by beta / D, D the divisor of the shares. At 40 D this
 # is a factor of e^-40 < 1e-17: no term of the pseudo-likelihood changes any more with beta, except
@@ -34,7 +34,7 @@ class SelectionTable:
     Attributes
     ----------
     k : ndarray
-        The numbers of neighbors 1..k_max.
+        The numbers of neighbors considered, the estimator's `k_values_`.
     posterior : ndarray
         p(K | z), the estimator's `k_posterior_`.
     log_likelihood : ndarray
@@ -128,7 +128,7 @@ class SelectionTable:
 
 
 def selection_table(estimator: Any) -> SelectionTable:
-    """Criteria for each K = 1..k_max_ of a fitted classifier.
+    """Criteria for each of the `k_values_` of a fitted classifier.
 
     The posterior of K is the estimator's own. Everything else is computed for each K alone, with
     beta integrated exactly over p(beta | z, K) where the criterion asks for that, whatever the
@@ -150,16 +150,19 @@ def selection_table(estimator: Any) -> SelectionTable:
     check_is_fitted(estimator)
     model = estimator._model
     n = len(model.labels)
-    beta, at_bound, log_likelihood = _most_likely(model.histogram.whole())
-    everywhere = _posterior_of_every_k(model)
-    dic, n_effective = _deviance(model.histogram.whole(), everywhere)
+    beta, log_likelihood, dic, n_effective = np.empty((4, model.n_k))
+    at_bound = np.empty(model.n_k, dtype=bool)
+    bound = BOUND_PER_DIVISOR * _largest_divisors(model.table)
+    for which, curves in model.likelihood.each():
+        beta[which], at_bound[which], log_likelihood[which] = _most_likely(curves, bound[which])
+        dic[which], n_effective[which] = _deviance(model, curves, which)
     scores = [
-        _leave_one_out(model, everywhere, k, estimator.update == "joint", estimator.n_jobs)
-        for k in range(1, model.n_k + 1)
+        _leave_one_out(model, i, estimator.update == "joint", estimator.n_jobs)
+        for i in range(model.n_k)
     ]
     accuracy, log_score = np.array(scores).T
     return SelectionTable(
-        k=np.arange(1, model.n_k + 1),
+        k=model.candidates.k.copy(),
         posterior=np.array(estimator.k_posterior_),
         log_likelihood=log_likelihood,
         beta=beta,
@@ -173,73 +176,59 @@ def selection_table(estimator: Any) -> SelectionTable:
     )
 
 
-def _most_likely(histogram: Histogram) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _most_likely(curves: Curves, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The maximizer of each K's likelihood in [0, bound], whether at the bound, the maximum."""
+    every = np.arange(len(bound))
 
-    def slope(beta: np.ndarray) -> np.ndarray:
-        found = histogram.log_pseudo_likelihood(beta[:, None], derivatives=True).slope
-        assert found is not None
-        return found[:, 0]
+    def at(beta: np.ndarray) -> list[np.ndarray]:
+        return [part[:, 0] for part in curves(beta[:, None], True, every)]
 
-    bound = BOUND_PER_DIVISOR * np.maximum.reduceat(histogram.counts.divisor, histogram.starts[:-1])
     # The log likelihood is concave in beta, so that its slope at the ends says where the top is.
-    at_zero = slope(np.zeros(histogram.n_k)) <= 0.0
-    at_bound = ~at_zero & (slope(bound) >= 0.0)
+    at_zero = at(np.zeros(len(bound)))[1] <= 0.0
+    at_bound = ~at_zero & (at(bound)[1] >= 0.0)
     inside = ~at_zero & ~at_bound
 
     def function(beta: np.ndarray) -> tuple:
-        log = histogram.log_pseudo_likelihood(beta[:, None], derivatives=True)
-        assert log.slope is not None and log.curvature is not None
-        # The others are left where they are.
-        return log.value[:, 0], np.where(inside, log.slope[:, 0], 0.0), log.curvature[:, 0]
+        value, slope, curvature = at(beta)
+        return value, np.where(inside, slope, 0.0), curvature  # the others are left where they are
 
-    beta = maximize(function, np.ones(histogram.n_k))
+    beta = maximize(function, np.ones(len(bound)))
     beta = np.where(at_zero, 0.0, np.where(at_bound, bound, beta))
-    return beta, at_bound, histogram.log_pseudo_likelihood(beta[:, None]).value[:, 0]
+    return beta, at_bound, at(beta)[0]
 
 
-def _posterior_of_every_k(model: Model) -> TrainingPosterior:
-    """p(beta | z, K) also for the K that the posterior has left out as hopeless."""
-    modes, counted = model.modes, model.histogram
-    # With equal evidences none is hopeless.
-    equal = Modes(modes.beta, modes.std, np.zeros(model.n_k))
-    return training_posterior(as_function(counted), counted.log_worst, equal, model.prior)
+def _largest_divisors(table: Neighborhoods) -> np.ndarray:
+    """The largest divisor of a share at each candidate: (n_k,)."""
+    if not table.by_size:
+        return table.k.astype(float)
+    size, largest = np.zeros(table.n_points), np.empty(len(table.k))
+    for i in range(len(table.k)):
+        size += np.bincount(table.joining(i)[0], minlength=table.n_points)
+        largest[i] = size.max()
+    return largest
 
 
-def _deviance(histogram: Histogram, everywhere: TrainingPosterior) -> tuple[np.ndarray, np.ndarray]:
-    """DIC and the effective number of parameters: (n_k,)."""
-    beta, log_weight = everywhere.dense.beta, everywhere.dense.log_weight  # (n_k, n_nodes)
-    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+def _deviance(model: Model, curves: Curves, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """DIC and the effective number of parameters: (n,)."""
+    found, every = model.posterior.curves, np.arange(len(which))
+    beta, log_mass = found.beta[which], found.log_mass[which]  # (n, n_nodes)
+    weight = np.exp(log_mass - found.log_evidence[which, None])
     weight /= weight.sum(axis=1, keepdims=True)
     mean_beta = (weight * beta).sum(axis=1, keepdims=True)
-    deviance = -2.0 * histogram.log_pseudo_likelihood(beta).value
-    mean_deviance = (weight * deviance).sum(axis=1)
-    at_mean = -2.0 * histogram.log_pseudo_likelihood(mean_beta).value[:, 0]
+    mean_deviance = (weight * -2.0 * curves(beta, False, every)[0]).sum(axis=1)
+    at_mean = -2.0 * curves(mean_beta, False, every)[0][:, 0]
     n_effective = mean_deviance - at_mean
     return mean_deviance + n_effective, n_effective
 
 
-def _leave_one_out(
-    model: Model, everywhere: TrainingPosterior, k: int, joint: bool, n_jobs: int | None
-) -> tuple[float, float]:
+def _leave_one_out(model: Model, i: int, joint: bool, n_jobs: int | None) -> tuple[float, float]:
     """Accuracy and mean log score of the training rows, left out, when K is known."""
-    only = _only(model, everywhere, k)
-    per_row = only.rule_held_out.beta.shape[1] * k * min(model.n_classes, 16)
+    n_nodes = model.posterior.curves.beta.shape[1]
+    per_row = n_nodes * int(model.candidates.k[i]) * min(model.n_classes, 16)
     step = max(1, BLOCK_NUMBERS // per_row)
     rows = np.arange(len(model.labels))
-    blocks = [model.held_out(rows[i : i + step], joint) for i in range(0, len(rows), step)]
-    parts = run(partial(average_by_quadrature, only), blocks, n_jobs)
+    blocks = [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
+    parts = run(partial(average_at, model, i=i), blocks, n_jobs)
     probabilities = np.concatenate([part.class_probabilities for part in parts])
     right = probabilities.argmax(axis=1) == model.labels
     return float(right.mean()), float(np.log(probabilities[rows, model.labels]).mean())
-
-
-def _only(model: Model, everywhere: TrainingPosterior, k: int) -> Model:
-    """The model in which K is known to be k, so that its averages are over beta alone."""
-    known = np.arange(1, model.n_k + 1) == k
-    posterior = replace(
-        everywhere,
-        log_evidence=np.where(known, 0.0, -np.inf),
-        k_probabilities=known.astype(float),
-    )
-    return replace(model, exact=posterior)

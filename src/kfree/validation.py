@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -26,6 +26,7 @@ Rows = np.ndarray | NeighborLists
 
 INFERENCES = ("quadrature", "laplace", "metropolis")
 UPDATES = ("joint", "conditional")
+PRIOR_BOUNDS = {"prior_shape": (0.1, 1e6), "prior_scale": (1e-50, 1e50)}
 # What the metrics take that take anything; a callable is given everything.
 METRIC_PARAMS = {
     "minkowski": {"p", "w"},
@@ -59,6 +60,15 @@ def positive(name: str, value: Any) -> None:
     """Raise unless a parameter is a finite number above zero."""
     if not _is_number(value) or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
+
+
+def check_prior(estimator: Any) -> None:
+    """Judge the Gamma prior of beta: beyond these bounds beta leaves the range of numbers."""
+    for name, (low, high) in PRIOR_BOUNDS.items():
+        value = getattr(estimator, name)
+        positive(name, value)
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be between {low:g} and {high:g}; got {value!r}.")
 
 
 def check_metric(metric: Any, p: Any, metric_params: Any, algorithm: str) -> None:
@@ -122,8 +132,7 @@ def check_classifier(estimator: Any) -> None:
     one_of("update", estimator.update, UPDATES)
     if not isinstance(estimator.average, (bool, np.bool_)):
         raise ValueError(f"average must be True or False; got {estimator.average!r}.")
-    positive("prior_shape", estimator.prior_shape)
-    positive("prior_scale", estimator.prior_scale)
+    check_prior(estimator)
     needs_mode = estimator.inference == "laplace" or (
         estimator.inference == "quadrature" and not estimator.average
     )
@@ -132,7 +141,7 @@ def check_classifier(estimator: Any) -> None:
             "prior_shape must be above 1 for inference='laplace' and for average=False, which need "
             f"a mode of beta above zero; got {estimator.prior_shape!r}."
         )
-    if estimator.k_max != "auto":
+    if not (isinstance(estimator.k_max, str) and estimator.k_max == "auto"):
         _whole("k_max", estimator.k_max, "'auto' or ")
     check_metric(estimator.metric, estimator.p, estimator.metric_params, estimator.algorithm)
     check_jobs(estimator.n_jobs)
@@ -140,6 +149,40 @@ def check_classifier(estimator: Any) -> None:
     _whole("n_chains", estimator.n_chains)
     _whole("n_burn_in", estimator.n_burn_in, least=0)
     positive("proposal_variance", estimator.proposal_variance)
+
+
+def check_candidates(estimator: Any, rows: Rows) -> tuple[Any, int | None]:
+    """The candidates of K as "auto", "all" or distinct numbers, and the largest of them if known."""
+    k_values, auto = estimator.k_values, isinstance(estimator.k_max, str)
+    if isinstance(k_values, str):
+        one_of("k_values", k_values, ("auto", "all"))
+        k_max = None if auto else int(estimator.k_max)
+        if k_max is not None:
+            check_n_neighbors("k_max", k_max, rows)
+        return k_values, k_max
+    values = np.asarray(k_values)
+    if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iu" or values.min() < 1:
+        raise ValueError(
+            "k_values must be 'auto', 'all' or a list of whole numbers of at least 1; "
+            f"got {k_values!r}."
+        )
+    if not auto:
+        raise ValueError(
+            f"k_max={estimator.k_max} has no meaning beside a list of k_values, whose largest "
+            f"number is {values.max()}; leave k_max at 'auto'."
+        )
+    check_n_neighbors("The largest of k_values", int(values.max()), rows)
+    return np.unique(values), int(values.max())
+
+
+def takes_sparse(estimator: Any) -> bool:
+    """Whether rows may be sparse: distances that are given, or Euclidean and cosine ones."""
+    metric = estimator.metric
+    power = (estimator.metric_params or {}).get("p", estimator.p)
+    plain = metric in ("euclidean", "l2", "sqeuclidean", "cosine") or (
+        metric == "minkowski" and power == 2 and not (estimator.metric_params or {}).get("w")
+    )
+    return metric == "precomputed" or (plain and estimator.algorithm in ("auto", "brute"))
 
 
 def check_sampler(estimator: Any) -> None:
@@ -161,8 +204,7 @@ def check_fixed(estimator: Any) -> None:
 
 def check_strength(estimator: Any) -> None:
     """Judge how a PKNNClassifier gets its beta."""
-    positive("prior_shape", estimator.prior_shape)
-    positive("prior_scale", estimator.prior_scale)
+    check_prior(estimator)
     if estimator.beta is not None:
         positive("beta", estimator.beta)
     elif estimator.prior_shape <= 1.0:
@@ -174,7 +216,7 @@ def check_strength(estimator: Any) -> None:
 
 def check_n_neighbors(name: str, value: int, rows: Rows) -> None:
     """Raise if more neighbors are asked for than there are."""
-    n_samples = len(rows)
+    n_samples = rows.shape[0]
     if value > n_samples - 1:
         raise ValueError(
             f"{name}={value} is more than the {n_samples - 1} neighbors that each of "
@@ -197,13 +239,14 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
     names = _feature_names(X)
     X = _features(estimator, X, names)
     y = _labels(y)
-    if len(y) != len(X):
+    if len(y) != X.shape[0]:
         raise ValueError(
-            f"X has {len(X)} rows but y has {len(y)} labels; every row needs one label."
+            f"X has {X.shape[0]} rows but y has {len(y)} labels; every row needs one label."
         )
-    if len(X) < 2:
+    if X.shape[0] < 2:
         raise ValueError(
-            f"X has n_samples = {len(X)}; at least 2 rows, of 2 classes, are needed for neighbors."
+            f"X has n_samples = {X.shape[0]}; at least 2 rows, of 2 classes, are needed for "
+            "neighbors."
         )
     encoder = LabelEncoder().fit(y)
     if len(encoder.classes_) < 2:
@@ -288,6 +331,8 @@ def check_new(estimator: Any, X: Any, training: Rows, n_neighbors: int) -> Any:
             f"The sparse X stores {X.lengths[shortest]} neighbors for row {shortest}, but "
             f"{type(estimator).__name__} needs the {n_neighbors} nearest training rows of each row."
         )
+    if not isinstance(X, NeighborLists) and issparse(X) != issparse(training):
+        return X.toarray() if issparse(X) else csr_array(X)
     return X
 
 
@@ -330,8 +375,8 @@ def _features(estimator: Any, X: Any, names: Any) -> Rows:
     try:
         checked = check_array(
             X,
-            accept_sparse="csr" if estimator.metric == "precomputed" else False,
-            dtype=np.float64,
+            accept_sparse="csr" if takes_sparse(estimator) else False,
+            dtype=[np.float64, np.float32],
             ensure_all_finite=False,
             estimator=estimator,
             input_name="X",
@@ -341,7 +386,17 @@ def _features(estimator: Any, X: Any, names: Any) -> Rows:
             raise
         raise ValueError(_text_message(X, names)) from None
     if issparse(checked):
-        return _lists(checked)
+        if estimator.metric == "precomputed":
+            return _lists(checked)
+        if not np.isfinite(checked.data).all():
+            entry = int(np.flatnonzero(~np.isfinite(checked.data))[0])
+            row = int(np.searchsorted(checked.indptr, entry, side="right")) - 1
+            kind = "NaN" if np.isnan(checked.data[entry]) else "infinity"
+            raise ValueError(
+                f"Input X contains {kind} in column {_column(names, checked.indices[entry])} "
+                f"(first in row {row}); all features must be finite (no inf)."
+            )
+        return csr_array(checked)
     allow_nan = estimator.metric == "nan_euclidean"
     bad = np.isinf(checked) if allow_nan else ~np.isfinite(checked)
     if bad.any():

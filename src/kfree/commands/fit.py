@@ -44,13 +44,14 @@ def fit(
     scores = leave_one_out(model, task)[1]
     save(model, output)
     notes, classifier = [*task.notes, *model[0].notes_], model[-1]
-    credible = credible_k(classifier.k_posterior_)
+    credible = credible_k(classifier.k_values_, classifier.k_posterior_)
     if as_json:
         show_json(
             {
                 **task.for_machines(notes),
                 "k_optimal": classifier.k_optimal_,
                 "k_credible_set": credible,
+                "k_values": classifier.k_values_,
                 "k_posterior": classifier.k_posterior_,
                 "beta_mean": classifier.beta_mean_,
                 "beta_std": classifier.beta_std_,
@@ -61,7 +62,7 @@ def fit(
         return
     task.tell(notes, show)
     show("\nHow probable each number of neighbors k is:")
-    for line in bars(classifier.k_posterior_):
+    for line in bars(classifier.k_values_, classifier.k_posterior_):
         show(f"  {line}")
     show(
         f"  Most probable: k = {classifier.k_optimal_}. {LEVEL:.0%} credible: {in_words(credible)}."

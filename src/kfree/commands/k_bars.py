@@ -13,9 +13,9 @@ WIDTH = 30
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def credible_k(k_posterior: np.ndarray) -> np.ndarray:
+def credible_k(k_values: np.ndarray, k_posterior: np.ndarray) -> np.ndarray:
     """The smallest set of k that holds at least `LEVEL` of the probability, in order."""
-    return np.flatnonzero(credible_set(k_posterior, LEVEL)) + 1
+    return np.asarray(k_values)[credible_set(k_posterior, LEVEL)]
 
 
 def in_words(numbers: np.ndarray) -> str:
@@ -23,17 +23,19 @@ def in_words(numbers: np.ndarray) -> str:
     return runs(numbers, n_most=len(numbers))
 
 
-def bars(k_posterior: np.ndarray) -> list[str]:
+def bars(k_values: np.ndarray, k_posterior: np.ndarray) -> list[str]:
     """A line with a bar for each k, or range of k, that matters."""
-    credible = credible_k(k_posterior)
-    first, last = int(credible[0]), int(credible[-1])
+    inside = np.flatnonzero(credible_set(k_posterior, LEVEL))
     # A neighbor on each side shows how the posterior ends.
-    first, last = max(1, first - 1), min(len(k_posterior), last + 1)
+    first, last = max(0, int(inside[0]) - 1), min(len(k_posterior) - 1, int(inside[-1]) + 1)
     step = -(-(last - first + 1) // MOST_LINES)
     starts = np.arange(first, last + 1, step)
     ends = np.minimum(starts + step - 1, last)
-    shares = [float(k_posterior[a - 1 : b].sum()) for a, b in zip(starts, ends, strict=True)]
-    names = [str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
+    shares = [float(k_posterior[a : b + 1].sum()) for a, b in zip(starts, ends, strict=True)]
+    names = [
+        str(k_values[a]) if a == b else f"{k_values[a]}-{k_values[b]}"
+        for a, b in zip(starts, ends, strict=True)
+    ]
     margin = max(map(len, names))
     return [
         f"{name:>{margin}} {_bar(share / max(shares)):<{WIDTH}} {share:6.1%}"

@@ -1,9 +1,9 @@
 """The paper's sampler: a Metropolis-Hastings walk over (K, beta, z'), many chains side by side.
 
-Proposals: K uniform on 1..k_max, beta normal around its current value, z' from its conditional
-given the proposed K and beta. With these the acceptance probability is the ratio of
+Proposals: K uniform on its candidates, beta normal around its current value, z' from its
+conditional given the proposed K and beta. With these the acceptance probability is the ratio of
 
-    p(beta) sum_c p(z, z' = c | beta, K)
+    p(K) p(beta) sum_c p(z, z' = c | beta, K)
 
 at the proposal and at the current state (section "Estimation of PKNN by Markov chain Monte Carlo",
 the simplified acceptance probability; the normal proposal is symmetric, so its ratio is one). Every
@@ -21,8 +21,8 @@ import numpy as np
 # Split R-hat above this is worth a warning.
 DISAGREEMENT = 1.05
 
-# From K and beta of each state: the log target, and p(z' = c | beta, K) (n_states, n_classes) or
-# None if there is no open label.
+# From the candidate of K and the beta of each state: the log target, and p(z' = c | beta, K)
+# (n_states, n_classes), or None if there is no open label.
 Target = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
@@ -124,7 +124,7 @@ class Diagnostics:
 
 def sample(
     target: Target,
-    k_max: int,
+    k_values: np.ndarray,
     start_beta: np.ndarray,
     settings: Settings,
     streams: list[np.random.Generator],
@@ -135,20 +135,22 @@ def sample(
     Parameters
     ----------
     target : of the n_rows * n_chains states, the chains of a row side by side
-    start_beta : (k_max,) where beta starts, by K
+    k_values : (n_k,) the candidates of K
+    start_beta : (n_k,) where beta starts, by candidate
     streams : a generator for each row, so that a row's draws do not depend on the others
     progress : called with the share that is done
     """
     n_steps = settings.n_burn_in + settings.n_draws
     shape = (settings.n_chains, n_steps)
-    proposed_k = np.concatenate([s.integers(1, k_max + 1, shape) for s in streams])
+    n_k = len(k_values)
+    proposed_k = np.concatenate([s.integers(1, n_k + 1, shape) for s in streams]) - 1
     stride = np.concatenate([s.standard_normal(shape) for s in streams])
     stride *= np.sqrt(settings.proposal_variance)
     log_uniform = np.log(np.concatenate([s.random(shape) for s in streams]))
     uniform = np.concatenate([s.random(shape) for s in streams])
-    k = np.concatenate([s.integers(1, k_max + 1, settings.n_chains) for s in streams])
+    k = np.concatenate([s.integers(1, n_k + 1, settings.n_chains) for s in streams]) - 1
     scatter = np.concatenate([s.standard_normal(settings.n_chains) for s in streams])
-    beta = start_beta[k - 1] * np.exp(0.3 * scatter)
+    beta = start_beta[k] * np.exp(0.3 * scatter)
 
     log_p, chances = target(k, beta)
     label = None if chances is None else _draw(chances, np.full(len(k), 0.5))
@@ -192,7 +194,7 @@ def sample(
         return mean / settings.n_draws
 
     return Draws(
-        kept_k.reshape(by_row),
+        k_values.astype(np.int32)[kept_k].reshape(by_row),
         kept_beta.reshape(by_row),
         None if kept_label is None else kept_label.reshape(by_row),
         n_accepted.reshape(by_row[:2]) / settings.n_draws,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Newton:
         slope: np.ndarray,
         curvature: np.ndarray,
         tolerance: float | np.ndarray,
-        at: slice = slice(None),
+        at: Any = slice(None),
     ) -> np.ndarray:
         """Move, by the derivatives at `beta[at]`, and tell which were there, within `tolerance`."""
         beta = self.beta[at]

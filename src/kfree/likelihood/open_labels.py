@@ -26,7 +26,7 @@ from kfree.likelihood.terms import (
     take,
 )
 from kfree.neighbors.flat import distinct, expand
-from kfree.neighbors.structures import Changes, Neighborhoods, Visit
+from kfree.neighbors.structures import Neighborhoods, OpenRows, Touched
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Predictive:
 class OpenLabels:
     """Rows with open labels among labelled training points."""
 
-    visit: Visit  # the rows and whom they touch
+    rows: OpenRows  # the rows and whom they touch
     table: Neighborhoods  # of the n training points
     labels: np.ndarray  # (n,) integers from 0
     n_classes: int
@@ -87,26 +87,27 @@ class OpenLabels:
 
     @property
     def n_rows(self) -> int:
-        return self.visit.n_rows
+        return self.rows.n_rows
 
     def take(self, rows: np.ndarray) -> OpenLabels:
         """The same for some of the rows, given by increasing index."""
         own = None if self.own_labels is None else self.own_labels[rows]
-        visit = self.visit.take(rows)
-        return OpenLabels(visit, self.table, self.labels, self.n_classes, self.joint, own)
+        some = self.rows.take(rows)
+        return OpenLabels(some, self.table, self.labels, self.n_classes, self.joint, own)
 
-    def at(self, k: int) -> Field:
-        """The rows among their neighbors at K = k."""
-        return Field(self, k)
+    def at(self, i: int) -> Field:
+        """The rows among their neighbors at the i-th candidate of K."""
+        return Field(self, i)
 
 
 class Field:
-    """Rows with open labels among their neighbors at one K."""
+    """Rows with open labels among their neighbors at one candidate of K: the general way."""
 
-    def __init__(self, open_labels: OpenLabels, k: int) -> None:
+    def __init__(self, open_labels: OpenLabels, i: int) -> None:
         self.open = open_labels
-        self.k = k
-        self.changes = open_labels.visit.changes(k, touch=open_labels.joint)
+        self.candidate = i
+        self.k = int(open_labels.table.k[i])
+        self.changes = open_labels.rows.touched(i, open_labels.joint)
         self._cached: dict[bool, tuple[_Touched | None, ClassSlots]] = {}
 
     def predictive(
@@ -231,7 +232,7 @@ class Field:
 
     def _counts(self, point: np.ndarray) -> tuple[Counts, ClassSlots, np.ndarray]:
         """Class counts of some training points."""
-        owner, neighbor = self.open.table.of(point, self.k)
+        owner, neighbor = self.open.table.of(point, self.candidate)
         label, own_label = self.open.labels[neighbor], self.open.labels[point]
         own = np.arange(len(point))
         slots = make_slots(
@@ -277,14 +278,14 @@ class _Touched:
     pair: np.ndarray  # (n_items,) a pair that the item stands for
     item_of_pair: np.ndarray  # (n_pairs,)
 
-    def spread(self, changes: Changes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def spread(self, changes: Touched) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Every entry of every pair: its row, its class, and which entry it is."""
         pair, entry = expand(self.after.indptr, self.item_of_pair)
         return changes.pair_row[pair], self.slots.classes[self.entry_slot[entry]], entry
 
 
 def _changed(
-    touched: _Touched, changes: Changes, slots: ClassSlots, beta: np.ndarray, derivatives: bool
+    touched: _Touched, changes: Touched, slots: ClassSlots, beta: np.ndarray, derivatives: bool
 ) -> tuple[Log, Log]:
     """The summed changes of the touched points' terms: for listed classes, for any other."""
     n_items, n_rows = len(touched.of), changes.n_rows

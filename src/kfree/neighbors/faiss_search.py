@@ -14,9 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from kfree.neighbors.candidates import closer, in_order, measure_pairs, nothing
+from kfree.neighbors.brute import BruteSearch
 from kfree.neighbors.metric import Minkowski
-from kfree.neighbors.search import MARGIN, SPARE, BruteSearch, Search
+from kfree.neighbors.ordering import closer, in_order, measure_pairs, nothing
+from kfree.neighbors.search import Search
+
+# Relative margin that covers the rounding of any order of summation, and how many candidates
+# beyond k are asked for.
+MARGIN = 1e-9
+SPARE = 4
 
 # How many rows are given to faiss at a time, and how often it is asked for more points, with how
 # many times as many each time.
@@ -32,6 +38,7 @@ class FaissSearch(Search):
     """Flat search in float32, for Euclidean spaces. The answers are those of `BruteSearch`."""
 
     def __init__(self, space: Minkowski, points: np.ndarray) -> None:
+        points = space.prepared(points)
         super().__init__(space, points)
         # Near the origin float32 loses fewest digits, and between -1 and 1 nothing overflows.
         self.center = points.mean(axis=0)
@@ -83,6 +90,7 @@ class FaissSearch(Search):
     def _nearest(
         self, queries: np.ndarray, k: int, exclude: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
+        queries = self.space.prepared(queries)
         small, squares, far = self._rounded(queries)
         error = self._error(squares, self.squares.max())
         indices = np.empty((len(queries), k), dtype=np.int64)
@@ -138,14 +146,15 @@ class FaissSearch(Search):
         return indices, distances, sure
 
     def _arrive(
-        self, queries: np.ndarray, k: int, radii: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        indices, distances = self._nearest(queries, k, None)
+        self, queries: np.ndarray, k: np.ndarray, radii: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        indices, _ = self._nearest(queries, int(k[-1]), None)
         if radii is None:
-            return indices, distances, *nothing()
-        row, point = self._within(queries, k, radii)
+            return indices, *nothing()
+        queries = self.space.prepared(queries)
+        row, point = self._within(queries, int(k[-1]), radii[:, -1])
         distance = measure_pairs(self.space, queries, self.points, row, point)
-        return indices, distances, *closer(row, point, distance, radii)
+        return indices, *closer(row, point, distance, radii)
 
     def _within(
         self, queries: np.ndarray, k: int, radii: np.ndarray
@@ -158,7 +167,7 @@ class FaissSearch(Search):
         small, squares, far = self._rounded(queries)
         pairs = [nothing()[:2]]
         for part in self._exact_blocks(np.flatnonzero(far)):
-            _, _, row, point, _ = self.exact._arrive(queries[part], k, radii)
+            _, row, point, _ = self.exact._arrive(queries[part], np.array([k]), radii[:, None])
             pairs.append((part[row], point))
         near = np.flatnonzero(~far)
         left = np.arange(len(self.points) if len(near) else 0)

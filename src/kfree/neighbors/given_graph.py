@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kfree.neighbors.candidates import closer, nothing
+from kfree.neighbors.ordering import closer, nothing
 from kfree.neighbors.flat import expand
 from kfree.neighbors.search import Search
 
@@ -94,16 +94,23 @@ class GivenGraph(Search):
         for start in range(0, n_queries, BLOCK_ROWS):
             yield np.arange(start, min(start + BLOCK_ROWS, n_queries))
 
+    def between(self, queries: Any, row: np.ndarray, point: np.ndarray) -> np.ndarray:
+        owner = np.repeat(np.arange(len(queries)), queries.lengths)
+        key = owner * np.int64(queries.n_points) + queries.indices
+        order = np.argsort(key)
+        wanted = row * np.int64(queries.n_points) + point
+        return queries.distances[order[np.searchsorted(key[order], wanted)]]
+
     def _nearest(
         self, queries: Any, k: int, exclude: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         return queries.first(k)
 
     def _arrive(
-        self, queries: Any, k: int, radii: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        indices, distances = queries.first(k)
+        self, queries: Any, k: np.ndarray, radii: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        indices, _ = queries.first(int(k[-1]))
         if radii is None:
-            return indices, distances, *nothing()
+            return indices, *nothing()
         row = np.repeat(np.arange(len(queries)), queries.lengths)
-        return indices, distances, *closer(row, queries.indices, queries.distances, radii)
+        return indices, *closer(row, queries.indices, queries.distances, radii)

@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+# Rows whose largest number is outside of this range are scaled before they are squared.
+PLAIN_SIZES = (1e-60, 1e60)
 BOOLEAN = {"dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"}
 PAIRWISE = BOOLEAN | {"braycurtis", "canberra", "hamming", "haversine", "nan_euclidean"}
 POWER = {
@@ -76,7 +79,15 @@ class Direction:
 
     center: bool = False
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
+    def __call__(self, X: Any) -> Any:
+        if sparse.issparse(X):
+            norm = np.sqrt(X.multiply(X).sum(axis=1))
+            zero = norm == 0.0
+            unit = sparse.diags_array(1.0 / np.where(zero, 1.0, norm)) @ X
+            axis = sparse.csr_array(zero.astype(float)[:, None])
+            return sparse.hstack([unit, axis], format="csr")
+        # Scaled by a power of two, which rounds nothing: no sum overflows, no square is lost.
+        X = np.ldexp(X, -np.frexp(np.abs(X).max(axis=1, initial=0.0))[1][:, None])
         if self.center:
             X = X - X.mean(axis=1, keepdims=True)
         norm = np.sqrt((X * X).sum(axis=1))
@@ -87,14 +98,40 @@ class Direction:
 
 @dataclass(frozen=True)
 class Minkowski:
-    """(sum_f |a_f - b_f|^p)^(1/p) between rows that `map` has prepared."""
+    """(sum_f |a_f - b_f|^p)^(1/p) between rows that `map` has prepared.
+
+    Rows in single precision stay as they are and are prepared when they are compared, so that no
+    copy of all of them is made in double precision. `exponent` scales rows by a power of two, which
+    changes nothing but keeps squares from overflowing, or from being lost.
+    """
 
     p: float
     map: Map | None = None
+    exponent: int = 0
 
-    def points(self, X: np.ndarray) -> np.ndarray:
-        """Rows as they are compared: (n_samples, n_features), C-contiguous float64."""
-        return np.ascontiguousarray(X if self.map is None else self.map(X), dtype=np.float64)
+    def points(self, X: Any) -> Any:
+        """Rows as a search keeps them: (n_samples, n_features), C-contiguous, or CSR if sparse."""
+        if sparse.issparse(X):
+            rows = X.tocsr().astype(np.float64)
+            return rows if self.map is None else self.map(rows)
+        if X.dtype == np.float32 and self.late:
+            return np.ascontiguousarray(X)
+        X = np.asarray(X, dtype=np.float64)
+        if self.exponent:
+            X = np.ldexp(X, -self.exponent)
+        return np.ascontiguousarray(X if self.map is None else self.map(X))
+
+    @property
+    def late(self) -> bool:
+        """Whether rows in single precision may be prepared when they are compared."""
+        return self.map is None or isinstance(self.map, Direction)
+
+    def prepared(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows of `points` in double precision, as they are compared."""
+        if rows.dtype != np.float32:
+            return rows
+        rows = rows.astype(np.float64)
+        return rows if self.map is None else self.map(rows)
 
     def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The distance of each row of `a` from the row of `b` at the same place."""
@@ -169,7 +206,9 @@ def make_space(metric: str | Callable, p: float, params: dict | None, X: np.ndar
     if metric == "correlation":
         return Minkowski(2.0, Direction(center=True))
     if metric == "seuclidean":
-        variance = np.asarray(params["V"] if "V" in params else X.var(axis=0, ddof=1), dtype=float)
+        variance = np.asarray(
+            params["V"] if "V" in params else X.var(axis=0, ddof=1, dtype=float), dtype=float
+        )
         return Minkowski(2.0, Scale(1.0 / np.sqrt(np.where(variance > 0, variance, 1.0))))
     if metric == "mahalanobis":
         inverse = params["VI"] if "VI" in params else np.linalg.pinv(params.get("V", np.cov(X.T)))
@@ -180,7 +219,16 @@ def make_space(metric: str | Callable, p: float, params: dict | None, X: np.ndar
         # As in scipy: w^(1/p) of an infinite p is 1, or 0 for a weight of zero.
         factors = (weight != 0).astype(float) if np.isinf(power) else weight ** (1.0 / power)
         return Minkowski(power, Scale(factors))
-    return Minkowski(power)
+    return Minkowski(power, exponent=_exponent(X))
+
+
+def _exponent(X: Any) -> int:
+    """The power of two that brings the largest number of X near one, where that is needed."""
+    if sparse.issparse(X) or X.dtype == np.float32:
+        return 0
+    largest = max(float(X.max(initial=0.0)), -float(X.min(initial=0.0)))
+    plain = largest == 0.0 or PLAIN_SIZES[0] < largest < PLAIN_SIZES[1]
+    return 0 if plain else int(np.frexp(largest)[1])
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:

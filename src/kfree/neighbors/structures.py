@@ -1,8 +1,8 @@
-"""The three neighborhood structures: what the neighbor table becomes, and what a new point changes.
+"""The three neighborhood structures: who is in whose neighborhood, and what an open label touches.
 
-A structure answers two questions without knowing any label. Which points are in whose
-neighborhood at K (`neighborhoods`)? And when the label of one point is open, a new point that
-joins or a training row that is held out: whose neighborhoods does that touch (`Visit.changes`)?
+A structure answers two questions without knowing any label. Which points are in whose neighborhood
+at each candidate of K (`neighborhoods`)? And when the label of one point is open, a new point that
+joins or a training row that is held out: whose neighborhoods does that touch (`touched`)?
 
 | structure | neighborhood of i | divided by |
 |---|---|---|
@@ -15,53 +15,75 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from kfree.neighbors.flat import expand, only_once
-from kfree.neighbors.graph import NeighborGraph
+from kfree.neighbors.flat import expand
+from kfree.neighbors.graph import NeighborGraph, cells
 from kfree.neighbors.search import Arrivals
 
 STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
-# Those under which a new point joins whoever it has as a neighbor, and edges go on both sides.
-JOINING = ("boltzmann", "boltzmann2")
 
 
 @dataclass(frozen=True)
 class Neighborhoods:
-    """Who belongs to whose neighborhood from which K on.
+    """Who belongs to whose neighborhood from which candidate of K on.
 
-    `neighbors[indptr[i]:indptr[i + 1]]` are i's, and each belongs to it for K > its rank. They are
-    ordered by rank.
+    `neighbors[indptr[i]:indptr[i + 1]]` are i's, and each belongs to it from the candidate `cell`
+    on. They are ordered by cell.
     """
 
+    k: np.ndarray  # (n_k,) the candidates
     indptr: np.ndarray
     neighbors: np.ndarray
-    ranks: np.ndarray
+    cell: np.ndarray
     by_size: bool  # divided by the size of the neighborhood instead of K
-    k_max: int | None = None  # the length of every list, if they are all as long and in order
+    nearest: bool  # every list is the k[-1] nearest
+
+    @property
+    def n_points(self) -> int:
+        return len(self.indptr) - 1
 
     def take(self, points: np.ndarray) -> Neighborhoods:
         """The neighborhoods of some of the points."""
-        if self.k_max is not None:
-            return nearest_table(self.neighbors.reshape(-1, self.k_max)[points])
+        if self.nearest:
+            return nearest_lists(self.k, self.neighbors.reshape(-1, self.k[-1])[points])
         _, edge = expand(self.indptr, points)
         indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[points])])
-        return Neighborhoods(indptr, self.neighbors[edge], self.ranks[edge], self.by_size)
+        return Neighborhoods(
+            self.k, indptr, self.neighbors[edge], self.cell[edge], self.by_size, nearest=False
+        )
 
-    def of(self, points: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Flat (position in `points`, neighbor) for the neighborhoods at K = k."""
-        if self.k_max is not None:  # all lists are as long, nearest first
-            lists = self.neighbors.reshape(-1, self.k_max)
+    def of(self, points: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Flat (position in `points`, neighbor) for the neighborhoods at the i-th candidate."""
+        if self.nearest:
+            lists, k = self.neighbors.reshape(-1, self.k[-1]), self.k[i]
             return np.repeat(np.arange(len(points)), k), lists[points, :k].ravel()
         owner, edge = expand(self.indptr, points)
-        kept = self.ranks[edge] < k
+        kept = self.cell[edge] <= i
         return owner[kept], self.neighbors[edge[kept]]
+
+    def joining(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Flat (point, neighbor) for the neighbors that count from the i-th candidate on."""
+        if self.nearest:
+            first, last = (0 if i == 0 else self.k[i - 1]), self.k[i]
+            lists = self.neighbors.reshape(-1, self.k[-1])[:, first:last]
+            return np.repeat(np.arange(len(lists)), last - first), lists.ravel()
+        order, start = self._by_cell
+        edge = order[start[i] : start[i + 1]]
+        return np.searchsorted(self.indptr, edge, side="right") - 1, self.neighbors[edge]
+
+    @cached_property
+    def _by_cell(self) -> tuple[np.ndarray, np.ndarray]:
+        small = self.cell.astype(np.uint16)  # which numpy sorts by counting
+        order = np.argsort(small, kind="stable")
+        return order, np.searchsorted(small[order], np.arange(len(self.k) + 1))
 
 
 @dataclass(frozen=True)
-class Changes:
-    """What the open label of each row touches at one K.
+class Touched:
+    """What the open label of each row touches at one candidate of K.
 
     A row is a new point or a training row that is held out. A pair is a row and a training point
     whose neighborhood changes: it takes up the row `weight` times, and loses neighbors.
@@ -70,69 +92,75 @@ class Changes:
     n_rows: int
     own_row: np.ndarray  # the row's own neighborhood, flat: which row,
     own_neighbor: np.ndarray  # and which training point
-    pair_row: np.ndarray  # (n_pairs,) in increasing order
+    pair_row: np.ndarray  # (n_pairs,)
     pair_point: np.ndarray  # (n_pairs,)
     weight: np.ndarray  # (n_pairs,)
-    lost_pair: np.ndarray  # which pair loses
+    lost_pair: np.ndarray  # which pair loses, rising
     lost_neighbor: np.ndarray  # which training point from its neighborhood
-    by_point: bool  # weight and losses are the same in all pairs of a training point
+    # Whether every pair takes up the row once and loses one neighbor, as it is among lists of
+    # nearest neighbors; and whether that neighbor is the same in all pairs of a training point.
+    exchange: bool = False
+    by_point: bool = False
 
 
-class Visit(ABC):
+class OpenRows(ABC):
     """Rows whose labels are open."""
 
     n_rows: int
+    n_candidates: int  # for how many of the candidates, the first ones, neighbors are known
 
     @abstractmethod
-    def changes(self, k: int, touch: bool) -> Changes:
-        """What the rows touch at K = k; only their own neighborhoods if not `touch`."""
+    def touched(self, i: int, joint: bool) -> Touched:
+        """What the rows touch at the i-th candidate; only their own neighborhoods if not joint."""
 
     @abstractmethod
-    def take(self, rows: np.ndarray) -> Visit:
+    def points(self) -> np.ndarray:
+        """The training points that the rows may touch at any candidate, rising."""
+
+    @abstractmethod
+    def n_changes(self) -> np.ndarray:
+        """At most how many neighbors points gain and lose for each row and candidate."""
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> OpenRows:
         """The same for some of the rows, given by increasing index."""
 
 
 def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
-    """The neighborhoods of the training points for every K up to the table's."""
+    """The neighborhoods of the training points at the candidates of a graph."""
     if structure == "asymmetric":
-        return nearest_table(graph.indices)
+        return nearest_lists(graph.k, graph.indices)
     n, k_max = graph.indices.shape
-    forward = np.tile(np.arange(k_max, dtype=np.int32), n)
+    cell = np.tile(cells(graph.k), n)
     source = np.repeat(np.arange(n, dtype=np.int32), k_max)
     target = graph.indices.ravel()
     if structure == "boltzmann2":
-        # An edge is there from the smaller of its two ranks on; each is listed once.
-        mutual = graph.mutual_rank.ravel()
-        once = (forward < mutual) | ((forward == mutual) & (source < target))
-        source, target, forward = source[once], target[once], forward[once]
+        # An edge is there from the smaller of its two cells on; each is listed once.
+        mutual = graph.mutual_cell.ravel()
+        once = (cell < mutual) | ((cell == mutual) & (source < target))
+        source, target, cell = source[once], target[once], cell[once]
     owner = np.concatenate([source, target])
     neighbor = np.concatenate([target, source])
-    rank = np.concatenate([forward, forward])
-    return _in_lists(n, owner, neighbor, rank, by_size=structure == "boltzmann2")
-
-
-def _in_lists(
-    n: int, owner: np.ndarray, neighbor: np.ndarray, rank: np.ndarray, by_size: bool
-) -> Neighborhoods:
-    """Neighborhoods of n points from edges in any order."""
+    cell = np.concatenate([cell, cell])
     # Values sort faster than an order does, so the order is packed into them.
     bits = len(owner).bit_length()
-    key = owner * (np.int64(rank.max(initial=0)) + 1) + rank
+    key = owner * np.int64(len(graph.k)) + cell
     order = np.sort((key << bits) | np.arange(len(owner))) & ((1 << bits) - 1)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))])
-    return Neighborhoods(indptr, neighbor[order], rank[order], by_size)
+    by_size = structure == "boltzmann2"
+    return Neighborhoods(graph.k, indptr, neighbor[order], cell[order], by_size, nearest=False)
 
 
-def nearest_table(indices: np.ndarray) -> Neighborhoods:
-    """Lists of nearest neighbors (n, k_max), nearest first, as neighborhoods."""
+def nearest_lists(k: np.ndarray, indices: np.ndarray) -> Neighborhoods:
+    """Lists of the nearest neighbors (n, k[-1]) as neighborhoods."""
     n, k_max = indices.shape
-    ranks = np.tile(np.arange(k_max, dtype=np.int32), n)
     indptr = np.arange(0, n * k_max + 1, k_max)
-    return Neighborhoods(indptr, indices.ravel(), ranks, by_size=False, k_max=k_max)
+    cell = np.broadcast_to(cells(k), (n, k_max)).reshape(-1)
+    return Neighborhoods(k, indptr, indices.reshape(-1), cell, by_size=False, nearest=True)
 
 
 @dataclass(frozen=True)
-class NewPoints(Visit):
+class NewPoints(OpenRows):
     """New points that join the field one at a time."""
 
     structure: str
@@ -143,80 +171,106 @@ class NewPoints(Visit):
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.arrivals.forward)
 
+    @property
+    def n_candidates(self) -> int:  # type: ignore[override]
+        return int((self.graph.k <= self.arrivals.forward.shape[1]).sum())
+
     def take(self, rows: np.ndarray) -> NewPoints:
         return NewPoints(self.structure, self.graph, self.arrivals.take(rows))
 
-    def entered(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, the points whose K nearest they enter, and whom they push out there."""
-        inside = self.arrivals.reverse_rank < k
-        point = self.arrivals.reverse_point[inside].astype(np.int64)
-        pushed = self.graph.indices[point, k - 1].astype(np.int64)
-        return self.arrivals.reverse_row[inside], point, pushed
+    def points(self) -> np.ndarray:
+        near = self.arrivals
+        there = np.zeros(self.graph.n_points, dtype=bool)
+        there[near.reverse_point] = True
+        if self.structure != "asymmetric":
+            # Its neighbors take the new point up, and whoever it pushes out loses a neighbor.
+            k = near.forward.shape[1]
+            there[self.graph.indices[np.flatnonzero(there), :k]] = True
+            there[near.forward] = True
+        return np.flatnonzero(there)
 
-    def gone(self, k: int, row: np.ndarray, point: np.ndarray, pushed: np.ndarray) -> np.ndarray:
-        """Which of the edges point - pushed, as `entered` gives them, go.
+    def n_changes(self) -> np.ndarray:
+        n_k = len(self.graph.k)
+        slot = self.arrivals.reverse_row * np.int64(n_k) + self.arrivals.reverse_cell
+        entered = np.bincount(slot, minlength=self.n_rows * n_k).reshape(-1, n_k).cumsum(axis=1)
+        # The point entered gains and loses one; if edges go on both sides, whoever is pushed out
+        # loses one too, and the row's own neighbors gain it.
+        return 2 * entered if self.structure == "asymmetric" else 3 * entered + self.graph.k
+
+    def touched(self, i: int, joint: bool) -> Touched:
+        near, k = self.arrivals, int(self.graph.k[i])
+        inside = np.flatnonzero(near.reverse_cell <= i)
+        row, point = near.reverse_row[inside], near.reverse_point[inside]
+        forward = near.forward[:, :k]
+        if self.structure == "asymmetric":
+            own_row, own_neighbor = np.repeat(np.arange(self.n_rows), k), forward.ravel()
+            if not joint:
+                return _untouched(self.n_rows, own_row, own_neighbor)
+            one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
+            pushed = self.graph.indices[point, k - 1]
+            return Touched(
+                self.n_rows, own_row, own_neighbor, row, point, one, pair, pushed, True, True
+            )
+        return self._touched_on_both_sides(i, joint, row, point, forward)
+
+    def _touched_on_both_sides(
+        self, i: int, joint: bool, row: np.ndarray, point: np.ndarray, forward: np.ndarray
+    ) -> Touched:
+        """Neighborhoods are symmetric: the row's own neighbors take it up as often as it has them.
+
+        The points that the row enters let go of their last neighbor, and an edge that goes is gone
+        on both sides. Sorted by row and point, what happens to one point stands together.
+        """
+        n, n_forward = self.graph.n_points, forward.size
+        pushed = self.graph.indices[point, self.graph.k[i] - 1]
+        gone = np.flatnonzero(self._gone(i, row, point, pushed)) if joint else np.empty(0, int)
+        base = row.astype(np.int64) * n
+        key = np.concatenate(
+            [
+                ((np.arange(self.n_rows) * n)[:, None] + forward).ravel(),
+                base + point,
+                base[gone] + point[gone],
+                base[gone] + pushed[gone],
+            ]
+        )
+        bits = len(key).bit_length()
+        packed = np.sort((key << bits) | np.arange(len(key)))
+        event, key = packed & ((1 << bits) - 1), packed >> bits
+        first = np.diff(key, prepend=-1) != 0
+        pair = np.cumsum(first) - 1
+        pair_row, pair_point = np.divmod(key[first], n)
+        losing = np.flatnonzero(event >= n_forward + len(row))
+        weight = np.bincount(pair[event < n_forward + len(row)], minlength=len(pair_row))
+        if self.structure == "boltzmann2":
+            weight = np.minimum(weight, 1)
+        own_row, own_neighbor = np.repeat(pair_row, weight), np.repeat(pair_point, weight)
+        if not joint:
+            return _untouched(self.n_rows, own_row, own_neighbor)
+        lost = np.concatenate([pushed[gone], point[gone]])[event[losing] - n_forward - len(row)]
+        return Touched(
+            self.n_rows, own_row, own_neighbor, pair_row, pair_point, weight, pair[losing], lost
+        )
+
+    def _gone(self, i: int, row: np.ndarray, point: np.ndarray, pushed: np.ndarray) -> np.ndarray:
+        """Which of the edges point - pushed go when the rows enter the lists of the points.
 
         Under boltzmann every edge counts for itself. In the undirected graph of boltzmann2 an edge
-        stays while its other direction does: `point` has a rank below k - 1 in the list of
-        `pushed`, or k - 1 and the new point did not push it out there too. Edges that go in both
-        directions are counted once.
+        stays while its other direction does: `point` is in the list of `pushed`, and not as its
+        last, or the new point did not push it out there too. Edges that go in both directions are
+        counted once.
         """
         if self.structure != "boltzmann2":
             return np.ones(len(row), dtype=bool)
-        n = self.graph.n_points
-        back = self.graph.mutual_rank[point, k - 1]
-        gone = back >= k
-        last = np.flatnonzero(back == k - 1)
+        n = np.int64(self.graph.n_points)
+        gone = self.graph.mutual_cell[point, self.graph.k[i] - 1] > i
+        last = np.flatnonzero(~gone & (self.graph.last(i)[pushed] == point))
         both = np.isin(row[last] * n + pushed[last], row * n + point)
         gone[last[both & (point[last] < pushed[last])]] = True
         return gone
 
-    def changes(self, k: int, touch: bool) -> Changes:
-        near = self.arrivals
-        n = self.graph.n_points
-        forward_row = np.repeat(np.arange(self.n_rows), k)
-        forward_point = near.forward[:, :k].ravel().astype(np.int64)
-        row, point, pushed = self.entered(k)
-        if self.structure == "asymmetric":
-            own_row, own_neighbor = forward_row, forward_point
-        else:
-            own_row = np.concatenate([forward_row, row])
-            own_neighbor = np.concatenate([forward_point, point])
-            if self.structure == "boltzmann2":
-                own_row, own_neighbor = np.divmod(only_once(own_row * n + own_neighbor), n)
-        if not touch:
-            return _untouched(self.n_rows, own_row, own_neighbor)
-        if self.structure == "asymmetric":
-            pairs = np.arange(len(row))
-            one = np.ones(len(row), dtype=np.int64)
-            return Changes(
-                self.n_rows, own_row, own_neighbor, row, point, one, pairs, pushed, by_point=True
-            )
-        gone = self.gone(k, row, point, pushed)
-        row, point, pushed = row[gone], point[gone], pushed[gone]
-        # The neighborhoods are symmetric: the row's own neighbors take it up as often, and an edge
-        # that goes is gone on both sides.
-        losers = np.concatenate([row * n + point, row * n + pushed])
-        key, where = np.unique(
-            np.concatenate([own_row * n + own_neighbor, losers]), return_inverse=True
-        )
-        weight = np.bincount(where[: len(own_row)], minlength=len(key))
-        pair_row, pair_point = np.divmod(key, n)
-        return Changes(
-            self.n_rows,
-            own_row,
-            own_neighbor,
-            pair_row,
-            pair_point,
-            weight,
-            where[len(own_row) :],
-            np.concatenate([pushed, point]),
-            by_point=False,
-        )
-
 
 @dataclass(frozen=True)
-class HeldOut(Visit):
+class HeldOut(OpenRows):
     """Training rows, each with its own label unknown: the graph stays, only the label is open."""
 
     structure: str
@@ -228,38 +282,56 @@ class HeldOut(Visit):
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.rows)
 
+    @property
+    def n_candidates(self) -> int:  # type: ignore[override]
+        return len(self.graph.k)
+
     def take(self, rows: np.ndarray) -> HeldOut:
         return HeldOut(self.structure, self.graph, self.table, self.rows[rows])
 
-    def changes(self, k: int, touch: bool) -> Changes:
-        own_row, own_neighbor = self.table.of(self.rows, k)
-        own_neighbor = own_neighbor.astype(np.int64)
-        if not touch:
+    def points(self) -> np.ndarray:
+        there = np.zeros(self.graph.n_points, dtype=bool)
+        if self.structure == "asymmetric":
+            indptr, source, _ = self.graph.reverse
+            there[source[expand(indptr, self.rows)[1]]] = True
+        else:
+            there[self.table.of(self.rows, len(self.graph.k) - 1)[1]] = True
+        return np.flatnonzero(there)
+
+    def n_changes(self) -> np.ndarray:
+        if self.structure == "asymmetric":
+            indptr, _, cell = self.graph.reverse
+        else:
+            indptr, cell = self.table.indptr, self.table.cell
+        n_k = len(self.graph.k)
+        row, edge = expand(indptr, self.rows)
+        number = np.bincount(row * np.int64(n_k) + cell[edge], minlength=self.n_rows * n_k)
+        return 2 * number.reshape(-1, n_k).cumsum(axis=1)
+
+    def touched(self, i: int, joint: bool) -> Touched:
+        own_row, own_neighbor = self.table.of(self.rows, i)
+        if not joint:
             return _untouched(self.n_rows, own_row, own_neighbor)
         if self.structure == "asymmetric":
-            indptr, source, rank = self.graph.reverse
+            indptr, source, cell = self.graph.reverse
             row, edge = expand(indptr, self.rows)
-            kept = rank[edge] < k
-            row, point = row[kept], source[edge[kept]].astype(np.int64)
-        else:
-            row, point = own_row, own_neighbor
-        key, where = np.unique(row * self.graph.n_points + point, return_inverse=True)
-        pair_row, pair_point = np.divmod(key, self.graph.n_points)
-        weight = np.bincount(where, minlength=len(key))
-        lost_neighbor = self.rows[pair_row[where]]
-        return Changes(
-            self.n_rows,
-            own_row,
-            own_neighbor,
-            pair_row,
-            pair_point,
-            weight,
-            where,
-            lost_neighbor,
-            by_point=False,
-        )
+            kept = cell[edge] <= i
+            row, point = row[kept], source[edge[kept]]
+            one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
+            return Touched(
+                self.n_rows, own_row, own_neighbor, row, point, one, pair, self.rows[row], True
+            )
+        # Whoever is in the row's neighborhood has the row in its own, as often.
+        n = np.int64(self.graph.n_points)
+        key = np.sort(own_row * n + own_neighbor)
+        first = np.diff(key, prepend=-1) != 0
+        pair = np.cumsum(first) - 1
+        pair_row, pair_point = np.divmod(key[first], n)
+        weight = np.bincount(pair, minlength=len(pair_row))
+        lost = self.rows[pair_row[pair]]
+        return Touched(self.n_rows, own_row, own_neighbor, pair_row, pair_point, weight, pair, lost)
 
 
-def _untouched(n_rows: int, own_row: np.ndarray, own_neighbor: np.ndarray) -> Changes:
+def _untouched(n_rows: int, own_row: np.ndarray, own_neighbor: np.ndarray) -> Touched:
     none = np.empty(0, dtype=np.int64)
-    return Changes(n_rows, own_row, own_neighbor, none, none, none, none, none, by_point=False)
+    return Touched(n_rows, own_row, own_neighbor, none, none, none, none, none)

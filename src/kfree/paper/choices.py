@@ -108,6 +108,7 @@ def _models(settings: Settings, n_train: int, choice: Choice) -> dict:
         found["PKNN"] = PKNNClassifier(settings.n_neighbors, prior_scale=choice.prior_scale)
     for name, average in (("average", True), ("optimal", False)):
         found[name] = KFreeClassifier(
+            k_values="all",
             k_max=k_max,
             update=choice.update,
             average=average,

@@ -23,8 +23,12 @@ def measure(settings: Settings, dataset: Dataset) -> dict[str, list]:
     fold = first_fold(settings, dataset)
     k_max = settings.k_most(len(fold.y_train))
     row = fold.X_test[:1]
-    exact = KFreeClassifier(k_max=k_max).fit(fold.X_train, fold.y_train).posterior(row)
-    korea = KFreeClassifier(inference="laplace", k_max=k_max).fit(fold.X_train, fold.y_train)
+    exact = (
+        KFreeClassifier(k_values="all", k_max=k_max).fit(fold.X_train, fold.y_train).posterior(row)
+    )
+    korea = KFreeClassifier(k_values="all", inference="laplace", k_max=k_max).fit(
+        fold.X_train, fold.y_train
+    )
     posterior = korea.posterior(row)
     beta = beta_grid(posterior.beta_mean[0], posterior.beta_std[0])
     return {

@@ -32,8 +32,10 @@ def measure(settings: Settings, dataset: Dataset, structure: str) -> dict[str, l
     """Distances of p(K | Y) for test rows of the first fold."""
     fold = first_fold(settings, dataset)
     k_max = settings.k_most(len(fold.y_train))
-    exact = KFreeClassifier(structure=structure, k_max=k_max).fit(fold.X_train, fold.y_train)
-    korea = KFreeClassifier(structure=structure, k_max=k_max, inference="laplace")
+    exact = KFreeClassifier(k_values="all", structure=structure, k_max=k_max).fit(
+        fold.X_train, fold.y_train
+    )
+    korea = KFreeClassifier(k_values="all", structure=structure, k_max=k_max, inference="laplace")
     korea.fit(fold.X_train, fold.y_train)
     true = exact.posterior(fold.X_test)
     approximate = korea.posterior(fold.X_test)

@@ -67,6 +67,7 @@ def estimators(
     kinds = EXACT if group == "exact" else {group: KOREA[group]}
     return {
         name: KFreeClassifier(
+            k_values="all",
             structure=structure,
             inference=inference,
             average=average,

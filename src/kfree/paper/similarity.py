@@ -37,7 +37,7 @@ def measure(settings: Settings, dataset: Dataset) -> dict:
     k_max = settings.k_most(len(fold.y_train))
     row = fold.X_test[:1]
     posteriors = {
-        name: KFreeClassifier(inference=inference, k_max=k_max)
+        name: KFreeClassifier(k_values="all", inference=inference, k_max=k_max)
         .fit(fold.X_train, fold.y_train)
         .posterior(row)
         for name, inference in (("KOREA", "laplace"), ("exact", "quadrature"))
@@ -83,6 +83,7 @@ def measure(settings: Settings, dataset: Dataset) -> dict:
 
 def _draws(settings: Settings, k_max: int, fold, row: np.ndarray) -> Draws:
     sampler = KFreeClassifier(
+        k_values="all",
         inference="metropolis",
         k_max=k_max,
         n_draws=max(settings.counts),

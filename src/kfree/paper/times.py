@@ -37,9 +37,10 @@ def measure(settings: Settings, dataset: Dataset, method: str) -> dict[str, floa
     makers: dict[str, Callable] = {
         "KNN": lambda: StructuredKNNClassifier(settings.n_neighbors),
         "PKNN": lambda: PKNNClassifier(settings.n_neighbors),
-        "KOREA": lambda: KFreeClassifier(inference="laplace", k_max=k_max),
-        "exact": lambda: KFreeClassifier(k_max=k_max),
+        "KOREA": lambda: KFreeClassifier(k_values="all", inference="laplace", k_max=k_max),
+        "exact": lambda: KFreeClassifier(k_values="all", k_max=k_max),
         "MCMC": lambda: KFreeClassifier(
+            k_values="all",
             inference="metropolis",
             k_max=k_max,
             n_chains=1,

@@ -1,8 +1,8 @@
 """The pseudo-likelihood at any K and beta of many rows at once, for samplers.
 
-A cell is a row at one K. All that its evaluation needs is laid out once, for every K, in flat
-arrays; a step of a sampler then evaluates one cell for each of its states, each at a beta of its
-own, without a loop over K. Memory grows with rows times k_max squared.
+All that the evaluation of a row at one candidate of K needs is laid out once, for every candidate,
+in flat arrays; a step of a sampler then evaluates one of these for each of its states, each at a
+beta of its own, without a loop over K. Memory grows with rows times the sum of all K.
 """
 
 from __future__ import annotations
@@ -10,45 +10,45 @@ from __future__ import annotations
 import numpy as np
 
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.patterns import Histogram
 from kfree.likelihood.terms import segment_sum
+from kfree.likelihood.training_sum import Curves
 from kfree.neighbors.flat import expand
 
 
-class TrainingSum:
-    """log p(z | beta, K) for states that each have their own K and beta."""
+class TrainingStates:
+    """log p(z | beta, K) for states that each have their own candidate of K and beta."""
 
-    def __init__(self, histogram: Histogram) -> None:
-        classes, starts = histogram.classes, histogram.starts
+    def __init__(self, curves: Curves) -> None:
+        classes, starts = curves.classes, curves.starts
         self._pattern_start = starts
         self._pattern_entry = classes.indptr  # first entry of each pattern
         self._entry_start = classes.indptr[starts]  # first entry of each K
-        self._rate = histogram.rate[classes.indices]
+        self._rate = curves.rate[classes.indices]
         self._number = classes.data
-        self._own_rate = histogram.own_rate
-        self._n_points = histogram.n_points
+        self._own_rate = curves.own_rate
+        self._n_points = curves.n_points
 
-    def at(self, k: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """(n_states,) from k (n_states,) and beta (n_states,)."""
-        state, entry = expand(self._entry_start, k - 1)
+    def at(self, candidate: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """(n_states,) from candidates (n_states,) and beta (n_states,)."""
+        state, entry = expand(self._entry_start, candidate)
         weight = self._number[entry] * np.exp(-self._rate[entry] * beta[state])
-        owner, pattern = expand(self._pattern_start, k - 1)
-        length = self._entry_start[k] - self._entry_start[k - 1]
-        first = np.cumsum(length) - length - self._entry_start[k - 1]
+        owner, pattern = expand(self._pattern_start, candidate)
+        length = self._entry_start[candidate + 1] - self._entry_start[candidate]
+        first = np.cumsum(length) - length - self._entry_start[candidate]
         total = np.add.reduceat(weight, self._pattern_entry[pattern] + first[owner])
         term = -self._own_rate[pattern] * beta[owner] - np.log(total)
-        return np.bincount(owner, term * self._n_points[pattern], minlength=len(k))
+        return np.bincount(owner, term * self._n_points[pattern], minlength=len(candidate))
 
 
-class Cells:
+class RowStates:
     """log p(z, z' = c | beta, K) - log p(z | beta, K) for states with their own row, K and beta."""
 
-    def __init__(self, rows: OpenLabels, k_max: int) -> None:
+    def __init__(self, rows: OpenLabels, n_k: int) -> None:
         self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
         self._own_labels = rows.own_labels
-        fields = [rows.at(k) for k in range(1, k_max + 1)]
+        fields = [rows.at(i) for i in range(n_k)]
         own = [field.own_counts() for field in fields]
-        self._own = np.concatenate([counts for counts, _ in own])  # (n_cells, n_classes)
+        self._own = np.concatenate([counts for counts, _ in own])  # (n_k * n_rows, n_classes)
         self._own_divisor = np.concatenate([divisor for _, divisor in own])
         touched = [field.touched_counts() for field in fields]
         n_pairs = [np.bincount(t.row, minlength=self.n_rows) for t in touched]
@@ -60,12 +60,14 @@ class Cells:
         self._weight = np.concatenate([t.weight for t in touched])
         self._label = np.concatenate([t.label for t in touched])
 
-    def at(self, row: np.ndarray, k: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def at(
+        self, row: np.ndarray, candidate: np.ndarray, beta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The log of the sum over classes (n_states,) and each class's share (n_states, n_classes).
 
         For rows that are held out the sum is taken without their own term.
         """
-        cell = (k - 1) * self.n_rows + row
+        cell = candidate * self.n_rows + row
         own = self._own[cell]
         log_class = _log_softmax(own, beta / self._own_divisor[cell])
         leaves = 0.0

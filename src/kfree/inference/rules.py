@@ -1,0 +1,98 @@
+"""Few nodes for the integrals over beta that predictions need.
+
+What an open label needs are integrals of smooth functions against the training posterior of beta. A
+Gauss rule of that posterior (Golub & Welsch, from the trapezoidal nodes by Lanczos' recurrence)
+gives them with a handful of nodes. How many is decided by integrating functions of the kind that
+occur; rows for which they do not suffice are found out (`Rule.doubt`) and done with all nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfree.inference.gauss import jacobi_matrices
+from kfree.inference.quadrature import BetaPosterior, Rule, TrainingPosterior, log_sum
+
+# Candidates whose posterior is this far below the best are looked at only for rows whose label can
+# bring them back: e^-25 < 2e-11.
+NEGLIGIBLE = 25.0
+# With fewer points one label matters so much that no node is spared.
+FEW_POINTS = 200
+# Largest error of the test integrals, whose size is about one, for a K of probability 1e-3 or more;
+# less probable K may have more.
+TOLERANCE = 1e-8
+# The sizes of Gauss rules that are tried. Two or three nodes see little of a function; they are
+# taken only where they err much less than others may.
+SIZES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
+FEWEST_NODES_STRICTNESS = 0.1
+
+
+def training_posterior(
+    curves: BetaPosterior, log_prior: np.ndarray, n_classes: int, n_points: int
+) -> TrainingPosterior:
+    """The posterior of K and beta from the posteriors of beta at each K."""
+    log_mass = curves.log_evidence + log_prior
+    log_normalizer = float(log_sum(log_mass))
+    k_probabilities = np.exp(log_mass - log_normalizer)
+    active = np.flatnonzero(log_mass > log_mass.max() - NEGLIGIBLE)
+    log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
+    dense = Rule(active, curves.beta[active], log_weight[active])
+    rule = dense if n_points < FEW_POINTS else _reduced(dense, n_classes)
+    return TrainingPosterior(log_prior, curves, log_mass, k_probabilities, log_normalizer, rule)
+
+
+def _reduced(dense: Rule, n_classes: int) -> Rule:
+    """A Gauss rule of few nodes for each candidate; all nodes where no small one is good enough."""
+    log_total = log_sum(dense.log_weight)
+    weight = np.exp(dense.log_weight - log_total[:, None])
+    exact = [(weight * f).sum(axis=1) for f in _tests(dense.beta, n_classes)]
+    slack = np.maximum(1.0, 1e-3 * np.exp(-log_total))
+    found: list[tuple | None] = [None] * len(weight)
+    todo = np.arange(len(weight))
+    jacobi = jacobi_matrices(np.log(dense.beta), weight, min(SIZES[-1], weight.shape[1]))
+    for n_nodes in SIZES:
+        if n_nodes > jacobi.diagonal.shape[1]:
+            break
+        node, share, probe = jacobi.rule(n_nodes)
+        node = np.exp(node)
+        error = np.max(
+            [
+                np.abs((share * f).sum(axis=1) - e[todo]) / np.maximum(1.0, e[todo])
+                for f, e in zip(_tests(node, n_classes), exact, strict=True)
+            ],
+            axis=0,
+        )
+        allowed = slack[todo] * (1.0 if n_nodes > 3 else FEWEST_NODES_STRICTNESS)
+        good = error < allowed * TOLERANCE
+        with np.errstate(divide="ignore"):  # an outermost weight may underflow
+            log_share = np.log(share) + log_total[todo, None]
+        for i in np.flatnonzero(good):
+            found[todo[i]] = node[i], log_share[i], probe[i]
+        todo, jacobi = todo[~good], jacobi.take(~good)
+        if not len(todo):
+            break
+    for i in todo:
+        node, log_node = dense.of(int(i))
+        found[i] = node, log_node, np.zeros((2, len(node)))
+    return _padded(dense.candidate, found)
+
+
+def _padded(candidate: np.ndarray, rules: list) -> Rule:
+    width = max(len(node) for node, _, _ in rules)
+    beta = np.ones((len(rules), width))
+    log_weight = np.full((len(rules), width), -np.inf)
+    probe = np.zeros((len(rules), 2, width))
+    for i, (node, log_w, last) in enumerate(rules):
+        beta[i, : len(node)], log_weight[i, : len(node)] = node, log_w
+        probe[i, :, : len(node)] = last
+    return Rule(candidate, beta, log_weight, probe)
+
+
+def _tests(beta: np.ndarray, n_classes: int) -> list[np.ndarray]:
+    """What an open label multiplies the posterior with, at its extremes; and the moments of beta.
+
+    A term with all its neighbors in the class (squared: the points that it touches say about as
+    much again) and one with none of them.
+    """
+    agree = 1.0 / (1.0 + (n_classes - 1) * np.exp(-beta))
+    return [agree, agree**2, agree * np.exp(-beta), beta, beta**2]

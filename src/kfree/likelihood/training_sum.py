@@ -1,0 +1,305 @@
+"""The log pseudo-likelihood of the training labels as a curve in beta, for each candidate of K.
+
+    log p(z | beta, K) = sum over points of b m_z - log sum_c exp(b m_c),    b = beta / divisor
+
+A point's term depends only on its own class's count and on how often each count occurs. With few
+classes the same pattern of counts occurs at many points: 100,000 points of 4 classes have about a
+thousand patterns for each K. So patterns are counted, once, and every later evaluation is a sum
+over patterns. With many classes hardly two points show the same pattern; the classes that occur
+near a point are few then, and the terms of the points are summed for a few candidates at a time.
+
+Terms of parts of the data add up (`together`), which is how they are counted in threads, and could
+be on several machines. Patterns stand in the order of K and of their hash, so that the sums do not
+depend on the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from kfree.likelihood.class_lists import class_lists
+from kfree.likelihood.counts import RisingCounts
+from kfree.likelihood.terms import Counts, take
+from kfree.neighbors.flat import distinct, distinct_hashes
+from kfree.neighbors.structures import Neighborhoods
+from kfree.neighbors.threads import run
+
+# With more classes than this, patterns of counts hardly repeat (measured on 20,000 points of a
+# mixture: at 16 classes half of them do, at 32 one in ten).
+FEW_CLASSES = 16
+# How many neighbors are looked at at a time while patterns are counted.
+PART_EDGES = 1 << 20
+# How many class counts are held at a time where patterns are not counted (about 200 MiB).
+GROUP_ENTRIES = 1 << 23
+# How many (term, beta) values one evaluation holds.
+BLOCK_TERMS = 1 << 22
+
+LogLikelihood = Callable[[np.ndarray, bool, np.ndarray], tuple]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Distinct terms of the sum, ordered by K and by hash, and how many points have each."""
+
+    candidate: np.ndarray  # (n_terms,) which candidate of K
+    key: np.ndarray  # (n_terms,) a hash of the pattern
+    counts: Counts  # of n_terms
+    n_points: np.ndarray  # (n_terms,)
+
+
+class Curves:
+    """log p(z | beta, K) and its derivatives in beta, for the candidates `which` of some terms.
+
+    A term with counts m_c, own count m and divisor D is, with top = max_c m_c,
+
+        -beta (top - m) / D - log sum_c exp(-beta (top - m_c) / D).
+
+    The few distinct (top - m_c) / D of each K, the `rates`, are exponentiated once for all terms;
+    the sums over classes are then one sparse product.
+    """
+
+    def __init__(self, terms: Terms, which: np.ndarray) -> None:
+        counts = terms.counts
+        self.candidate = np.searchsorted(which, terms.candidate)  # place in `which`
+        self.starts = np.searchsorted(self.candidate, np.arange(len(which) + 1))
+        n = len(self.candidate)
+        owner = counts.owner
+        top = np.zeros(n, dtype=np.int64)
+        if len(owner):
+            np.maximum.at(top, owner, counts.value)
+        self.own_rate = (top - counts.own) / counts.divisor
+        # Classes without a neighbor make one more entry of each term, its last.
+        indptr = counts.indptr + np.arange(n + 1)
+        below = np.empty(len(owner) + n, dtype=np.int64)
+        below[np.arange(len(owner)) + owner] = top[owner] - counts.value
+        below[indptr[1:] - 1] = top
+        number = np.ones(len(below))
+        number[indptr[1:] - 1] = counts.n_absent
+        n_below, n_divisor = int(below.max()) + 1, int(counts.divisor.max()) + 1
+        group = self.candidate * n_divisor + counts.divisor.astype(np.int64)
+        groups, group = np.unique(group, return_inverse=True)
+        key = np.repeat(group * n_below, np.diff(indptr)) + below
+        rates, column = distinct(key, len(groups) * n_below)
+        of_group, below = np.divmod(rates, n_below)
+        self.rate_candidate, divisor = np.divmod(groups[of_group], n_divisor)
+        self.rate = below / divisor
+        self.classes = sparse.csr_array((number, column, indptr), shape=(n, len(self.rate)))
+        self.n_points = terms.n_points.astype(float)
+        self._points = sparse.csr_array((self.n_points, np.arange(n), self.starts))
+
+    def __call__(self, beta: np.ndarray, derivatives: bool, which: np.ndarray) -> tuple:
+        """Value, slope and curvature, each (n, n_beta); the latter only if asked for.
+
+        Parameters
+        ----------
+        beta : (n, n_beta), each K has its own
+        which : (n,) places among the candidates, rising
+        """
+        first, last = int(which[0]), int(which[-1]) + 1
+        every = np.ones((last - first, beta.shape[1]))
+        every[which - first] = beta
+        n_terms = self.starts[last] - self.starts[first]
+        step = max(1, BLOCK_TERMS // max(1, n_terms))
+        parts = [
+            self._sum(every[:, a : a + step], derivatives, first, last)
+            for a in range(0, beta.shape[1], step)
+        ]
+        return tuple(
+            np.concatenate(part, axis=1)[which - first] for part in zip(*parts, strict=True)
+        )
+
+    def terms(self, beta: np.ndarray) -> np.ndarray:
+        """Each log term, with a beta (n_k,) for each candidate: (n_terms,)."""
+        total = self.classes @ np.exp(-self.rate * beta[self.rate_candidate])
+        return -self.own_rate * beta[self.candidate] - np.log(total)
+
+    def _sum(self, beta: np.ndarray, derivatives: bool, first: int, last: int) -> tuple:
+        part = slice(self.starts[first], self.starts[last])
+        columns = slice(*np.searchsorted(self.rate_candidate, [first, last]))
+        classes, points = self.classes, self._points
+        if (first, last) != (0, len(self.starts) - 1):
+            classes, points = classes[part, columns], points[first:last, part]
+        rate, own_rate = self.rate[columns, None], self.own_rate[part, None]
+        weight = np.exp(-rate * beta[self.rate_candidate[columns] - first])
+        total = classes @ weight
+        value = points @ (-own_rate * beta[self.candidate[part] - first] - np.log(total))
+        if not derivatives:
+            return (value,)
+        mean = (classes @ (rate * weight)) / total
+        square = (classes @ (rate * rate * weight)) / total
+        return value, points @ (mean - own_rate), points @ (mean * mean - square)
+
+
+class TrainingSum:
+    """The training sum of labeled points, for a few candidates of K at a time.
+
+    Parameters
+    ----------
+    table : Neighborhoods of the points, or of those in `rows`
+    labels : (n,) integers from 0, of all points
+    rows : the points whose terms are summed, all if None
+    by_point : keep the terms of the points apart, however few classes there are
+    """
+
+    def __init__(
+        self,
+        table: Neighborhoods,
+        labels: np.ndarray,
+        n_classes: int,
+        n_jobs: int | None = None,
+        rows: np.ndarray | None = None,
+        by_point: bool = False,
+    ) -> None:
+        self.n_k = len(table.k)
+        self._of = table, labels, labels if rows is None else labels[rows], n_classes
+        self._n_jobs = n_jobs
+        self._every = np.arange(self.n_k)
+        self.few = n_classes <= FEW_CLASSES and not by_point
+
+    def groups(self) -> list[np.ndarray]:
+        """The candidates in groups whose terms memory can hold at the same time."""
+        if self.few:
+            return [self._every]
+        table, _, own, n_classes = self._of
+        # A point has at most as many classes around it as it has neighbors.
+        size = len(own) * np.minimum(table.k, n_classes)
+        group = np.cumsum(size) // GROUP_ENTRIES
+        return [self._every[group == g] for g in np.unique(group)]
+
+    def curves(self, which: np.ndarray) -> Curves:
+        """log p(z | beta, K) of some candidates, by rising index."""
+        if not self.few:
+            return Curves(self._listed(which), which)
+        terms = self._patterns
+        if len(which) < self.n_k:
+            chosen = np.flatnonzero(np.isin(terms.candidate, which))
+            terms = Terms(
+                terms.candidate[chosen],
+                terms.key[chosen],
+                take(terms.counts, chosen),
+                terms.n_points[chosen],
+            )
+        return Curves(terms, which)
+
+    def each(self) -> Iterator[tuple[np.ndarray, Curves]]:
+        """All groups, one after the other, each with its curves."""
+        for which in self.groups():
+            yield which, self.curves(which)
+
+    @cached_property
+    def _patterns(self) -> Terms:
+        table, labels, own, n_classes = self._of
+        n = len(own)
+        step = max(1, PART_EDGES // max(1, len(table.neighbors) // max(1, n)))
+        parts = [np.arange(a, min(a + step, n)) for a in range(0, n, step)]
+
+        def count(part: np.ndarray) -> Terms:
+            some = table if len(part) == n else table.take(part)
+            return count_patterns(some, labels, own[part], n_classes)
+
+        return together(run(count, parts, self._n_jobs))
+
+    def _listed(self, which: np.ndarray) -> Terms:
+        """The terms of all points, each for itself."""
+        table, labels, own, n_classes = self._of
+        found = [self._lists.counts(int(i)) for i in which]
+        n = len(own)
+        counts = Counts(
+            np.concatenate([[0], np.cumsum(np.concatenate([np.diff(c.indptr) for c in found]))]),
+            *(
+                np.concatenate([getattr(c, name) for c in found])
+                for name in ("value", "n_absent", "own", "divisor")
+            ),
+        )
+        candidate = np.repeat(which, n)
+        none = np.zeros(len(candidate), dtype=np.uint64)
+        return Terms(candidate, none, counts, np.ones(len(candidate), dtype=np.int64))
+
+    @cached_property
+    def _lists(self):
+        table, labels, own, n_classes = self._of
+        return class_lists(table, labels, own, n_classes)
+
+
+def count_patterns(
+    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int
+) -> Terms:
+    """The patterns that points show at each candidate of K.
+
+    A multiset of counts is hashed as the sum of a random word for each count. Two of 10^5 patterns
+    share a 64-bit hash with probability below 10^-9.
+    """
+    counts = RisingCounts(table, labels, n_classes)
+    each = np.arange(table.n_points)
+    parts = []
+    for i in range(len(table.k)):
+        count = counts.rise_to(i)
+        own_count = count[own, each]
+        key = _word(own_count + (np.int64(1) << 40))
+        for row in count:
+            key += _word(row)
+        shown_by, _, n_points = distinct_hashes(key)
+        order = np.argsort(key[shown_by])
+        shown_by, n_points = shown_by[order], n_points[order]
+        shown = count[:, shown_by].T
+        present = shown > 0
+        n_present = present.sum(axis=1)
+        parts.append(
+            Terms(
+                np.full(len(shown_by), i),
+                key[shown_by],
+                Counts(
+                    np.concatenate([[0], np.cumsum(n_present)]),
+                    shown[present],
+                    n_classes - n_present,
+                    own_count[shown_by],
+                    counts.divisor(i)[shown_by],
+                ),
+                n_points,
+            )
+        )
+    return _one_after_the_other(parts)
+
+
+def together(parts: list[Terms]) -> Terms:
+    """The terms of all parts of the data, in an order that does not depend on the parts."""
+    if len(parts) == 1:
+        return parts[0]
+    found = _one_after_the_other(parts)
+    order = np.lexsort((found.key, found.candidate))
+    key, candidate = found.key[order], found.candidate[order]
+    first = np.append(True, (key[1:] != key[:-1]) | (candidate[1:] != candidate[:-1]))
+    starts = np.flatnonzero(first)
+    n_points = np.add.reduceat(found.n_points[order], starts)
+    return Terms(candidate[starts], key[starts], take(found.counts, order[starts]), n_points)
+
+
+def _one_after_the_other(parts: list[Terms]) -> Terms:
+    length = np.concatenate([np.diff(part.counts.indptr) for part in parts])
+    counts = Counts(
+        np.concatenate([[0], np.cumsum(length)]),
+        *(
+            np.concatenate([getattr(part.counts, name) for part in parts])
+            for name in ("value", "n_absent", "own", "divisor")
+        ),
+    )
+    return Terms(
+        np.concatenate([part.candidate for part in parts]),
+        np.concatenate([part.key for part in parts]),
+        counts,
+        np.concatenate([part.n_points for part in parts]),
+    )
+
+
+def _word(value: np.ndarray) -> np.ndarray:
+    """A random-looking 64-bit word for each small integer (the finalizer of splitmix64)."""
+    with np.errstate(over="ignore"):
+        x = (value.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
