@@ -188,7 +188,9 @@ def arrivals(model: KFreeClassifier, X, k: int):
 
     inner = model._model
     queries = validation.check_new(model, X, inner.search.points, k)
-    return inner.search.arrivals(queries, k, inner.graph.distances, None)
+    n_k = int((inner.graph.k <= k).sum())
+    radii = inner.graph.radii[:, :n_k]
+    return inner.search.arrivals(queries, inner.graph.k[:n_k], radii, None)
 
 
 def recall(found: np.ndarray, right: np.ndarray) -> float:

@@ -533,23 +533,23 @@ def test_short_work_is_not_spoken_of(capsys):
 class TestBars:
     def test_the_credible_set_is_the_smallest(self):
         posterior = np.array([0.02, 0.5, 0.01, 0.3, 0.16, 0.01])
-        assert credible_k(posterior).tolist() == [2, 4, 5]
-        assert credible_k(np.full(4, 0.25)).tolist() == [1, 2, 3, 4]
-        assert credible_k(np.array([0.0, 1.0])).tolist() == [2]
+        assert credible_k(np.arange(1, 7), posterior).tolist() == [2, 4, 5]
+        assert credible_k(np.arange(1, 5), np.full(4, 0.25)).tolist() == [1, 2, 3, 4]
+        assert credible_k(np.array([3, 7]), np.array([0.0, 1.0])).tolist() == [7]
 
     def test_in_words(self):
         assert in_words(np.array([2, 4, 5, 6, 9])) == "2, 4-6, 9"
         assert in_words(np.array([3])) == "3"
 
     def test_few_k_have_a_line_each(self):
-        lines = bars(np.array([0.05, 0.5, 0.4, 0.05]))
+        lines = bars(np.arange(1, 5), np.array([0.05, 0.5, 0.4, 0.05]))
         assert [line.split()[0] for line in lines] == ["1", "2", "3", "4"]
         assert lines[1].count("█") == 30
         assert lines[2].count("█") == 24
         assert lines[1].endswith("50.0%")
 
     def test_many_k_share_lines(self):
-        lines = bars(np.full(100, 0.01))
+        lines = bars(np.arange(1, 101), np.full(100, 0.01))
         assert len(lines) <= 12
         assert lines[0].split()[0] == "1-8"
         shares = [float(line.split()[-1].rstrip("%")) for line in lines]

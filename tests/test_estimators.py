@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kfree.baselines
 import kfree.blocks
 from kfree import KFreeClassifier, PKNNClassifier, Posterior, StructuredKNNClassifier
-from kfree.inference.quadrature import all_nodes
+from kfree.inference.quadrature import Rule
 
 STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
 
@@ -632,9 +632,14 @@ def test_held_out_rows_need_few_nodes(structure):
     X = rng.normal(size=(240, 20)) + 0.7 * (np.arange(20) % 3 == y[:, None])
     model = KFreeClassifier(structure=structure, k_max=12).fit(X, y)
     few = model.posterior(None)
-    every = all_nodes(model._model.posterior)
-    assert n_nodes(model._model.rule_held_out) < n_nodes(every) / 3
-    model._model.__dict__["rule_held_out"] = every
+    posterior = model._model.posterior
+    every = Rule(
+        np.arange(model._model.n_k),
+        posterior.curves.beta,
+        posterior.curves.log_mass + posterior.log_prior[:, None] - posterior.log_normalizer,
+    )
+    assert n_nodes(posterior.rule) < n_nodes(every) / 3
+    model._model = replace(model._model, posterior=replace(posterior, rule=every))
     exact = model.posterior(None)
     np.testing.assert_allclose(few.class_probabilities, exact.class_probabilities, atol=1e-7)
     np.testing.assert_allclose(few.k_probabilities, exact.k_probabilities, atol=1e-7)

@@ -15,6 +15,10 @@ from kfree.neighbors.search import make_search
 faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
 
 
+def every(k):
+    return np.arange(1, k + 1)
+
+
 def both(X, metric="euclidean", params=None):
     """The same points in a faiss search and in a brute-force search."""
     space = make_space(metric, 2, params, X)
@@ -24,12 +28,12 @@ def both(X, metric="euclidean", params=None):
 
 def assert_same(X, new, k, metric="euclidean", params=None):
     fast, slow, space = both(X, metric, params)
-    graph, expected = fast.graph(k, 2), slow.graph(k, None)
+    graph, expected = fast.graph(every(k), 2), slow.graph(every(k), None)
     np.testing.assert_array_equal(graph.indices, expected.indices)
-    np.testing.assert_array_equal(graph.distances, expected.distances)
+    np.testing.assert_array_equal(graph.radii, expected.radii)
     queries = space.points(new)
-    arrived = fast.arrivals(queries, k, graph.distances, 2)
-    right = slow.arrivals(queries, k, graph.distances, None)
+    arrived = fast.arrivals(queries, every(k), graph.radii, 2)
+    right = slow.arrivals(queries, every(k), graph.radii, None)
     for name in right.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(arrived, name), getattr(right, name), err_msg=name)
 
@@ -84,13 +88,13 @@ def test_points_that_float32_cannot_tell_apart():
     X[0] = 1.0
     assert_same(X[:250], X[250:], 9)
     fast, _, _ = both(X)
-    fast.graph(9, None)
+    fast.graph(every(9), None)
     assert "exact" in vars(fast), "float64 should have been asked here"
 
 
 def test_float32_suffices_for_ordinary_points():
     fast, _, _ = both(random_rows(2_000, 8))
-    fast.graph(10, None)
+    fast.graph(every(10), None)
     assert "exact" not in vars(fast)
 
 
@@ -120,7 +124,7 @@ def test_classifier_and_pickle():
 
 def test_threads_of_faiss_stay_as_they_were():
     before = faiss.omp_get_max_threads()
-    both(random_rows(100, 2))[0].graph(3, 2)
+    both(random_rows(100, 2))[0].graph(every(3), 2)
     assert faiss.omp_get_max_threads() == before
 
 

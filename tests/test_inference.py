@@ -1,5 +1,7 @@
 """Modes, Gauss rules, the prior and the terms of the likelihood, each against a second way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import gamma
@@ -7,10 +9,11 @@ from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier, averaging
 from kfree.evaluation import data
+from kfree.inference import rules
 from kfree.inference.gauss import gauss_rule
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
-from kfree.likelihood import counting, patterns
+from kfree.likelihood import training_sum
 from kfree.likelihood.terms import Counts, log_terms
 
 # --- Modes ---------------------------------------------------------------------------------------
@@ -255,11 +258,13 @@ def test_rows_in_doubt_are_done_again_with_finer_nodes(data_folder, monkeypatch)
     whole = data.load("banknote", data_folder)
     rows = np.random.default_rng(2).permutation(len(whole.y))[:400]
     X, y = StandardScaler().fit_transform(whole.X[rows]), whole.y[rows]
+    monkeypatch.setattr(rules, "FEW_POINTS", 100)  # few nodes, as for many points
     model = KFreeClassifier(k_max=20).fit(X[:200], y[:200])
     found = model.predict_proba(X[200:])
     monkeypatch.setattr(averaging, "DOUBT", np.inf)
     without = model.predict_proba(X[200:])
-    monkeypatch.setitem(model._model.__dict__, "rule", model._model.fine_rule)
+    posterior = model._model.posterior
+    model._model = replace(model._model, posterior=replace(posterior, rule=posterior.fine))
     exact = model.predict_proba(X[200:])
     assert np.abs(found - exact).max() < 1e-7
     assert np.abs(without - exact).max() > 1e-4
@@ -267,15 +272,18 @@ def test_rows_in_doubt_are_done_again_with_finer_nodes(data_folder, monkeypatch)
 
 
 @pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
-def test_stretches_of_k_change_nothing(structure, monkeypatch):
+def test_parts_and_groups_of_terms_change_nothing(structure, monkeypatch):
     random = np.random.default_rng(3)
     X, y = random.normal(size=(150, 3)), random.integers(0, 5, 150)
     whole = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
-    monkeypatch.setattr(counting, "PART_EDGES", 400)
-    monkeypatch.setattr(patterns, "STRETCH_ENTRIES", 3000)
+    monkeypatch.setattr(training_sum, "PART_EDGES", 400)
     cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
-    assert len(whole._model.histogram.stretches) == 1
-    assert len(cut._model.histogram.stretches) > 3
+    # Patterns stand in one order, whatever the parts.
+    np.testing.assert_array_equal(cut.k_posterior_, whole.k_posterior_)
+    monkeypatch.setattr(training_sum, "FEW_CLASSES", 1)
+    monkeypatch.setattr(training_sum, "GROUP_ENTRIES", 3000)
+    cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
+    assert len(cut._model.likelihood.groups()) > 3
     np.testing.assert_allclose(cut.k_posterior_, whole.k_posterior_, rtol=1e-9)
     for rows in (X[:20] + 0.1, None):
         expected = whole.predict_proba(rows)

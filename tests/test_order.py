@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
-from kfree import KFreeClassifier
+from kfree import KFreeClassifier, korea
 from kfree.inference.order import OrderModel, laplace, optimal_order, order_posterior
 from kfree.knn_order import KNNOrderModel
 
@@ -166,7 +166,7 @@ def test_knn_is_one_model_of_the_algorithm(classifier, methods):
     posterior = order_posterior(model, range(1, 26))
     assert_allclose(posterior.probabilities, classifier.k_posterior_, atol=1e-6)
     assert posterior.optimal == classifier.k_optimal_
-    gauss = classifier._model.gaussians
+    gauss = korea.training_gaussians(classifier._model)
     assert_allclose([fit.mode[0] for fit in posterior.fits], gauss.mean[0], rtol=1e-4)
     std = [np.sqrt(fit.covariance[0, 0]) for fit in posterior.fits]
     assert_allclose(std, gauss.std[0], rtol=1e-4)
@@ -191,7 +191,7 @@ def test_knn_model_refuses_what_it_cannot_use(classifier):
     with pytest.raises(NotFittedError):
         KNNOrderModel(KFreeClassifier())
     for order in (0, 26):
-        with pytest.raises(ValueError, match=rf"must be in 1\.\.25, as fitted; got {order}"):
+        with pytest.raises(ValueError, match=rf"one of the 25 values in 1\.\.25 .* got {order}"):
             laplace(KNNOrderModel(classifier), order)
 
 

@@ -8,15 +8,21 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from kfree.neighbors import candidates
+from kfree.neighbors import brute, ordering, tree
 from kfree.neighbors import search as search_module
 from kfree.neighbors.metric import BOOLEAN, METRICS, POWER, make_space
 from kfree.neighbors.search import make_search
 
 ALGORITHMS = ("kd_tree", "brute")
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+def every(k):
+    """Every K up to k as candidates: lists are then in order throughout, and radii complete."""
+    return np.arange(1, k + 1)
 
 
 def searcher(X, metric="euclidean", p=2, params=None, algorithm="brute"):
@@ -26,14 +32,19 @@ def searcher(X, metric="euclidean", p=2, params=None, algorithm="brute"):
     return make_search(space, space.points(X), algorithm), space.points
 
 
+def nearest(distances, k, left_out=None):
+    """The k nearest, where distances that agree to a relative 1e-12 are ties, settled by index."""
+    order = [int(j) for j in np.argsort(distances, kind="stable") if j != left_out]
+    group, groups = 0, {}
+    for before, j in zip([order[0], *order], order, strict=False):
+        group += distances[j] > distances[before] * (1.0 + 1e-12)
+        groups[j] = group
+    return sorted(order, key=lambda j: (groups[j], j))[:k]
+
+
 def sorted_graph(D, k):
     """The k nearest others of every point of a square table of distances."""
-    n = len(D)
-    indices = [
-        sorted((j for j in range(n) if j != i), key=lambda j, i=i: (D[i, j], j))[:k]
-        for i in range(n)
-    ]
-    indices = np.array(indices).reshape(n, k)
+    indices = np.array([nearest(D[i], k, i) for i in range(len(D))]).reshape(len(D), k)
     return indices, np.take_along_axis(D, indices, axis=1)
 
 
@@ -42,39 +53,31 @@ def sorted_arrivals(D, D_new, k):
 
     D: distances between training points, D_new: from new points (rows) to training points.
     """
-    forward = np.argsort(D_new, axis=1, kind="stable")[:, :k]
+    forward = np.array([nearest(distances, k) for distances in D_new])
     _, table = sorted_graph(D, k)
     reverse = {}
     for row in range(len(D_new)):
         for point in range(len(D)):
-            ahead = sum(d <= D_new[row, point] for d in table[point])
+            ahead = sum(d <= D_new[row, point] * (1.0 + 1e-12) for d in table[point])
             if ahead < k:
                 reverse[row, point] = ahead
     return forward, reverse
 
 
-def assert_graph(graph, D, k, scale=lambda d: d, rtol=1e-12, atol=0.0):
+def assert_graph(graph, D, k, scale=lambda d: d, rtol=1e-11, atol=0.0):
+    # Of a chain of ties, each 1e-12 from the next, all have the distance of the largest before.
     indices, distances = sorted_graph(D, k)
     np.testing.assert_array_equal(graph.indices, indices)
-    np.testing.assert_allclose(graph.distances, scale(distances), rtol=rtol, atol=atol)
+    np.testing.assert_allclose(graph.radii, scale(distances), rtol=rtol, atol=atol)
 
 
-def assert_arrivals(arrivals, D, D_new, k, scale=lambda d: d, rtol=1e-12, atol=0.0):
+def assert_arrivals(arrivals, D, D_new, k, **_):
     forward, reverse = sorted_arrivals(D, D_new, k)
     np.testing.assert_array_equal(arrivals.forward, forward)
-    np.testing.assert_allclose(
-        arrivals.forward_distances,
-        scale(np.take_along_axis(D_new, forward, axis=1)),
-        rtol=rtol,
-        atol=atol,
-    )
     row, point = arrivals.reverse_row, arrivals.reverse_point
     pairs = list(zip(row.tolist(), point.tolist(), strict=True))
     assert pairs == sorted(reverse)  # ordered by new point, then training point, each once
-    assert arrivals.reverse_rank.tolist() == [reverse[pair] for pair in pairs]
-    np.testing.assert_allclose(
-        arrivals.reverse_distances, scale(D_new[row, point]), rtol=rtol, atol=atol
-    )
+    assert arrivals.reverse_cell.tolist() == [reverse[pair] for pair in pairs]
 
 
 def assert_same(a, b):
@@ -140,9 +143,9 @@ def test_minkowski_like_metrics(case, algorithm):
     # scikit-learn takes euclidean and cosine from a matrix product, which costs it some digits.
     how = {"scale": scale or (lambda d: d), "rtol": 1e-7, "atol": 1e-7}
     for k in (1, 7, 39):
-        graph = search.graph(k, None)
+        graph = search.graph(every(k), None)
         assert_graph(graph, D, k, **how)
-        arrivals = search.arrivals(points(NEW), k, graph.distances, None)
+        arrivals = search.arrivals(points(NEW), every(k), graph.radii, None)
         assert_arrivals(arrivals, D, D_new, k, **how)
 
 
@@ -155,9 +158,11 @@ def test_two_dimensional_boolean_and_other_metrics_are_all_covered():
 def check_pairwise(X, new, metric, params, D, D_new, **how):
     search, points = searcher(X, metric, 2, params)
     for k in (1, 5, len(X) - 1):
-        graph = search.graph(k, None)
+        graph = search.graph(every(k), None)
         assert_graph(graph, D, k, **how)
-        arrivals = search.arrivals(points(np.asarray(new, dtype=float)), k, graph.distances, None)
+        arrivals = search.arrivals(
+            points(np.asarray(new, dtype=float)), every(k), graph.radii, None
+        )
         assert_arrivals(arrivals, D, D_new, k, **how)
 
 
@@ -260,22 +265,22 @@ def test_cosine_of_zero_and_of_multiples():
     X = np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [0.0, 4.0], [-1.0, 0.0], [8.0, 0.0]])
     for algorithm in ALGORITHMS:
         search, _ = searcher(X, "cosine", algorithm=algorithm)
-        graph = search.graph(5, None)
+        graph = search.graph(every(5), None)
         D = pairwise_distances(X, metric="cosine")
-        np.testing.assert_allclose(graph.distances[0] ** 2 / 2, np.sort(D[0])[1:], atol=1e-15)
+        np.testing.assert_allclose(graph.radii[0] ** 2 / 2, np.sort(D[0])[1:], atol=1e-15)
         assert graph.indices[0].tolist() == [2, 5, 1, 3, 4]
         assert graph.indices[1].tolist() == [0, 2, 3, 4, 5]
 
 
 def test_seuclidean_and_mahalanobis_with_a_constant_column():
     X = np.column_stack([PLANE, np.full(len(PLANE), 4.0)])
-    plain = make_search(*prepared(PLANE, "seuclidean"), "brute").graph(9, None)
+    plain = make_search(*prepared(PLANE, "seuclidean"), "brute").graph(every(9), None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        same = make_search(*prepared(X, "seuclidean"), "brute").graph(9, None)
-        singular = make_search(*prepared(X, "mahalanobis"), "brute").graph(9, None)
+        same = make_search(*prepared(X, "seuclidean"), "brute").graph(every(9), None)
+        singular = make_search(*prepared(X, "mahalanobis"), "brute").graph(every(9), None)
     np.testing.assert_array_equal(same.indices, plain.indices)
-    regular = make_search(*prepared(PLANE, "mahalanobis"), "brute").graph(9, None)
+    regular = make_search(*prepared(PLANE, "mahalanobis"), "brute").graph(every(9), None)
     np.testing.assert_array_equal(singular.indices, regular.indices)
 
 
@@ -311,9 +316,9 @@ def test_ties(kind, metric, algorithm):
     D, D_new = pairwise_distances(X, metric=metric), pairwise_distances(new, X, metric=metric)
     search, points = searcher(X, metric, algorithm=algorithm)
     for k in (1, 2, 3, 10, 31, 58, 59):
-        graph = search.graph(k, None)
+        graph = search.graph(every(k), None)
         assert_graph(graph, D, k)
-        arrivals = search.arrivals(points(new), k, graph.distances, None)
+        arrivals = search.arrivals(points(new), every(k), graph.radii, None)
         assert_arrivals(arrivals, D, D_new, k)
 
 
@@ -328,8 +333,8 @@ def test_tree_and_brute_agree_to_the_last_digit(case):
     found = []
     for algorithm in ALGORITHMS:
         search, points = searcher(X, metric, p, params, algorithm)
-        graph = search.graph(12, None)
-        found.append((graph, search.arrivals(points(new), 12, graph.distances, None)))
+        graph = search.graph(every(12), None)
+        found.append((graph, search.arrivals(points(new), every(12), graph.radii, None)))
     assert_same(found[0][0], found[1][0])
     assert_same(found[0][1], found[1][1])
 
@@ -339,23 +344,23 @@ def test_tree_and_brute_agree_to_the_last_digit(case):
 def test_a_smaller_table_is_the_beginning_of_a_larger_one(metric, algorithm):
     X, _ = crowded("grid", n=80, seed=3)
     search, _ = searcher(X + 1.0, metric, algorithm=algorithm)
-    whole = search.graph(79, None)
-    tied = whole.distances[:, 1:] == whole.distances[:, :-1]
-    assert (whole.distances[:, 1:] >= whole.distances[:, :-1]).all()
+    whole = search.graph(every(79), None)
+    tied = whole.radii[:, 1:] == whole.radii[:, :-1]
+    assert (whole.radii[:, 1:] >= whole.radii[:, :-1]).all()
     assert (whole.indices[:, 1:] > whole.indices[:, :-1])[tied].all()
     assert (np.sort(whole.indices, axis=1) != np.arange(80)[:, None]).all()  # never itself
     for k in (1, 4, 40):
-        part = search.graph(k, None)
+        part = search.graph(every(k), None)
         np.testing.assert_array_equal(part.indices, whole.indices[:, :k])
-        np.testing.assert_array_equal(part.distances, whole.distances[:, :k])
+        np.testing.assert_array_equal(part.radii, whole.radii[:, :k])
 
 
 @algorithms
 def test_self_is_left_out_by_index_and_duplicates_are_not(algorithm):
     search, _ = searcher([[0.0], [0.0], [5.0], [0.0]], algorithm=algorithm)
-    graph = search.graph(3, None)
+    graph = search.graph(every(3), None)
     assert graph.indices.tolist() == [[1, 3, 2], [0, 3, 2], [0, 1, 3], [0, 1, 2]]
-    assert graph.distances.tolist() == [[0, 0, 5], [0, 0, 5], [5, 5, 5], [0, 0, 5]]
+    assert graph.radii.tolist() == [[0, 0, 5], [0, 0, 5], [5, 5, 5], [0, 0, 5]]
 
 
 @algorithms
@@ -363,11 +368,11 @@ def test_a_new_point_comes_after_training_points_at_its_distance(algorithm):
     # Training points at 0, 0, 0 and 2; the new point equals the first three.
     search, points = searcher([[0.0], [0.0], [0.0], [2.0]], algorithm=algorithm)
     for k, entered in [(1, []), (2, []), (3, [(0, 2), (1, 2), (2, 2)])]:
-        graph = search.graph(k, None)
-        found = search.arrivals(points(np.array([[0.0]])), k, graph.distances, None)
+        graph = search.graph(every(k), None)
+        found = search.arrivals(points(np.array([[0.0]])), every(k), graph.radii, None)
         assert found.forward.tolist() == [[0, 1, 2][:k]]
         # Point 3 has 0, 1, 2 at distance 2 and the new point after them: never, up to k = 3.
-        pairs = zip(found.reverse_point.tolist(), found.reverse_rank.tolist(), strict=True)
+        pairs = zip(found.reverse_point.tolist(), found.reverse_cell.tolist(), strict=True)
         assert list(pairs) == entered
 
 
@@ -375,8 +380,8 @@ def test_a_new_point_comes_after_training_points_at_its_distance(algorithm):
 def test_without_a_table_no_reverse_neighbors_are_sought(algorithm):
     X, new = crowded("grid")
     search, points = searcher(X, algorithm=algorithm)
-    found = search.arrivals(points(new), 4, None, None)
-    assert len(found.reverse_row) == len(found.reverse_point) == len(found.reverse_distances) == 0
+    found = search.arrivals(points(new), every(4), None, None)
+    assert len(found.reverse_row) == len(found.reverse_point) == 0
     D_new = pairwise_distances(new, X)
     np.testing.assert_array_equal(found.forward, np.argsort(D_new, axis=1, kind="stable")[:, :4])
 
@@ -396,9 +401,9 @@ def test_near_duplicates_far_from_the_origin(algorithm, shift):
     D[70] = np.array([np.sqrt(((outlier[0] - b) ** 2).sum()) for b in [*small, *outlier]])
     D_new = np.array([[np.sqrt(((a - b) ** 2).sum()) for b in [*small, *outlier]] for a in new])
     search, points = searcher(X, algorithm=algorithm)
-    graph = search.graph(12, None)
+    graph = search.graph(every(12), None)
     assert_graph(graph, D, 12)
-    arrivals = search.arrivals(points(new + [shift, -shift]), 12, graph.distances, None)
+    arrivals = search.arrivals(points(new + [shift, -shift]), every(12), graph.radii, None)
     assert_arrivals(arrivals, D, D_new, 12)
 
 
@@ -410,9 +415,9 @@ def test_widely_different_scales(algorithm):
     D = np.array([[np.sqrt(((a - b) ** 2).sum()) for b in X] for a in X])
     search, points = searcher(X, algorithm=algorithm)
     for k in (3, 45):
-        graph = search.graph(k, None)
+        graph = search.graph(every(k), None)
         assert_graph(graph, D, k)
-        assert_arrivals(search.arrivals(points(X), k, graph.distances, None), D, D, k)
+        assert_arrivals(search.arrivals(points(X), every(k), graph.radii, None), D, D, k)
 
 
 @algorithms
@@ -422,17 +427,17 @@ def test_few_and_many_features(algorithm, n_features):
     X, new = (rng.integers(0, 2, (n, n_features)).astype(float) for n in (50, 12))
     D, D_new = (np.sqrt(((A[:, None] - X) ** 2).sum(axis=2)) for A in (X, new))
     search, points = searcher(X, algorithm=algorithm)
-    graph = search.graph(8, None)
+    graph = search.graph(every(8), None)
     assert_graph(graph, D, 8)
-    assert_arrivals(search.arrivals(points(new), 8, graph.distances, None), D, D_new, 8)
+    assert_arrivals(search.arrivals(points(new), every(8), graph.radii, None), D, D_new, 8)
 
 
 @algorithms
 def test_two_points(algorithm):
     search, points = searcher([[0.0], [1.0]], algorithm=algorithm)
-    graph = search.graph(1, None)
+    graph = search.graph(every(1), None)
     assert graph.indices.tolist() == [[1], [0]]
-    found = search.arrivals(points(np.array([[0.25]])), 1, graph.distances, None)
+    found = search.arrivals(points(np.array([[0.25]])), every(1), graph.radii, None)
     assert found.forward.tolist() == [[0]]
     assert found.reverse_point.tolist() == [0, 1]
 
@@ -458,15 +463,15 @@ def test_blocks_change_nothing(cut, kind, metric, algorithm, monkeypatch):
     if kind != "continuous":
         X, new = (A + 1.0 for A in crowded(kind))
     search, points = searcher(X, metric, algorithm=algorithm)
-    graph = search.graph(6, None)
-    arrivals = search.arrivals(points(new), 6, graph.distances, None)
+    graph = search.graph(every(6), None)
+    arrivals = search.arrivals(points(new), every(6), graph.radii, None)
     for name, value in cut.items():
-        module = candidates if name == "PAIR_COORDINATES" else search_module
+        module = {"PAIR_COORDINATES": ordering, "BLOCK_ROWS": tree}.get(name, brute)
         monkeypatch.setattr(module, name, value)
     search, points = searcher(X, metric, algorithm=algorithm)
     for n_jobs in (None, 2):
-        assert_same(search.graph(6, n_jobs), graph)
-        assert_same(search.arrivals(points(new), 6, graph.distances, n_jobs), arrivals)
+        assert_same(search.graph(every(6), n_jobs), graph)
+        assert_same(search.arrivals(points(new), every(6), graph.radii, n_jobs), arrivals)
 
 
 @algorithms
@@ -475,15 +480,14 @@ def test_one_new_point_at_a_time(algorithm):
     X, new = rng.normal(size=(200, 4)), rng.normal(size=(20, 4))
     for metric in ("euclidean", "mahalanobis", "correlation"):
         search, points = searcher(X, metric, algorithm=algorithm)
-        table = search.graph(10, None).distances
-        together = search.arrivals(points(new), 10, table, None)
+        table = search.graph(every(10), None).radii
+        together = search.arrivals(points(new), every(10), table, None)
         for i in range(len(new)):
-            alone = search.arrivals(points(new[[i]]), 10, table, None)
+            alone = search.arrivals(points(new[[i]]), every(10), table, None)
             mine = together.reverse_row == i
             np.testing.assert_array_equal(alone.forward[0], together.forward[i])
-            np.testing.assert_array_equal(alone.forward_distances[0], together.forward_distances[i])
             np.testing.assert_array_equal(alone.reverse_point, together.reverse_point[mine])
-            np.testing.assert_array_equal(alone.reverse_rank, together.reverse_rank[mine])
+            np.testing.assert_array_equal(alone.reverse_cell, together.reverse_cell[mine])
 
 
 # --- Negative control ----------------------------------------------------------------------------
@@ -493,14 +497,14 @@ def test_the_comparison_sees_ties_turned_round():
     X, new = crowded("grid")
     D, D_new = pairwise_distances(X), pairwise_distances(new, X)
     search, points = searcher(X[::-1])
-    graph = search.graph(5, None)
-    turned = type(graph)(len(X) - 1 - graph.indices[::-1], graph.distances[::-1])
+    graph = search.graph(every(5), None)
+    turned = type(graph)(graph.k, len(X) - 1 - graph.indices[::-1], graph.radii[::-1])
     with pytest.raises(AssertionError):
         assert_graph(turned, D, 5)
     search, points = searcher(X)
-    table = np.nextafter(search.graph(5, None).distances, np.inf)
+    table = search.graph(every(5), None).radii * (1.0 + 1e-9)
     with pytest.raises(AssertionError):
-        assert_arrivals(search.arrivals(points(new), 5, table, None), D, D_new, 5)
+        assert_arrivals(search.arrivals(points(new), every(5), table, None), D, D_new, 5)
 
 
 @pytest.mark.parametrize(
@@ -517,3 +521,84 @@ def test_the_search_suits_the_points(n_points, n_features, p, kind):
     points = np.zeros((n_points, n_features))
     space = make_space("minkowski", p, None, points)
     assert type(search_module.make_search(space, points, "auto")).__name__ == kind
+
+
+# --- Candidates of K: lists in cells -------------------------------------------------------------
+
+CELLS = np.array([1, 2, 5, 33, 34, 40, 60, 90])
+
+
+@pytest.mark.parametrize("single", [0, 1 << 14], ids=["float32 products", "float64 products"])
+@pytest.mark.parametrize("kind", ["grid", "continuous", "many features"])
+@algorithms
+def test_lists_are_in_order_across_the_candidates(kind, algorithm, single, monkeypatch):
+    monkeypatch.setattr(brute, "SINGLE_POINTS", single)
+    rng = np.random.default_rng(21)
+    n_features = 30 if kind == "many features" else 3
+    X, new = rng.normal(size=(200, n_features)), rng.normal(size=(30, n_features))
+    if kind == "grid":
+        X, new = (rng.integers(0, 5, A.shape).astype(float) for A in (X, new))
+    D, D_new = pairwise_distances(X), pairwise_distances(new, X)
+    indices, distances = sorted_graph(D.round(11), 90)
+    search, points = searcher(X, algorithm=algorithm)
+    graph = search.graph(CELLS, None)
+    for k in CELLS:
+        np.testing.assert_array_equal(np.sort(graph.indices[:, :k]), np.sort(indices[:, :k]))
+    np.testing.assert_array_equal(graph.indices[:, CELLS - 1], indices[:, CELLS - 1])
+    np.testing.assert_array_equal(graph.indices[:, :32], indices[:, :32])
+    np.testing.assert_allclose(graph.radii, distances[:, CELLS - 1], atol=1e-10)
+    arrivals = search.arrivals(points(new), CELLS, graph.radii, None)
+    cell = (graph.radii <= D_new[:, :, None] * (1.0 + 1e-11)).sum(axis=2)
+    row, point = np.nonzero(cell < len(CELLS))
+    np.testing.assert_array_equal(arrivals.reverse_row, row)
+    np.testing.assert_array_equal(arrivals.reverse_point, point)
+    np.testing.assert_array_equal(arrivals.reverse_cell, cell[row, point])
+    some = search.graph(CELLS, None, np.array([3, 77]))
+    np.testing.assert_array_equal(some.indices, graph.indices[[3, 77]])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_sparse_and_single_precision_rows_have_the_neighbors_of_the_same_numbers(metric):
+    rng = np.random.default_rng(22)
+    X = (rng.random((150, 40)) * (rng.random((150, 40)) < 0.2)).astype(np.float32)
+    X[7] = 0.0  # a row without a direction
+    new = X[:20] * np.float32(0.5) + (rng.random((20, 40)) < 0.05)
+    exact, points = searcher(X.astype(float), metric)
+    graph = exact.graph(CELLS, None)
+    arrivals = exact.arrivals(points(new.astype(float)), CELLS, graph.radii, None)
+    for convert in (np.asarray, sparse.csr_array):
+        space = make_space(metric, 2, None, convert(X))
+        kept = space.points(convert(X))
+        assert kept.dtype == (np.float64 if sparse.issparse(kept) else np.float32)
+        search = make_search(space, kept, "auto")
+        found = search.graph(CELLS, None)
+        np.testing.assert_array_equal(found.indices, graph.indices)
+        np.testing.assert_allclose(found.radii, graph.radii, rtol=1e-9, atol=1e-9)
+        queries = space.points(convert(new.astype(np.float32)))
+        assert_same(search.arrivals(queries, CELLS, graph.radii, None), arrivals)
+
+
+@algorithms
+def test_ties_do_not_hang_on_rounding(algorithm):
+    """Standardized whole numbers: equal distances differ in the last digit, whatever the order."""
+    rng = np.random.default_rng(23)
+    X = rng.integers(1, 6, (300, 4)).astype(float)
+    D = pairwise_distances((X * 1.0), metric="sqeuclidean").round()
+    scaled = (X - X.mean()) / 1.4142135623730951
+    found = searcher(scaled, algorithm=algorithm)[0].graph(every(20), None)
+    np.testing.assert_array_equal(found.indices, sorted_graph(D, 20)[0])
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-300, 1e155, 1e307])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "correlation", "manhattan"])
+@algorithms
+def test_any_size_of_numbers(size, metric, algorithm):
+    rng = np.random.default_rng(24)
+    X, new = rng.normal(size=(60, 3)), rng.normal(size=(10, 3))
+    search, points = searcher(X, metric, algorithm=algorithm)
+    plain = search.graph(every(9), None)
+    arrived = search.arrivals(points(new), every(9), plain.radii, None)
+    search, points = searcher(X * size, metric, algorithm=algorithm)
+    graph = search.graph(every(9), None)
+    np.testing.assert_array_equal(graph.indices, plain.indices)
+    assert_same(search.arrivals(points(new * size), every(9), graph.radii, None), arrived)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kfree.inference.mode import maximize
-from kfree.inference.quadrature import Rule
+from kfree.inference.quadrature import Rule, log_sum
 from kfree.inference.rules import NEGLIGIBLE, training_posterior
 from kfree.likelihood.few_classes import FewClasses
 from kfree.likelihood.many_classes import ManyClasses
@@ -35,7 +35,10 @@ from kfree.training import Model, beta_posterior
 FEW_CLASSES = 32
 # Rows in more doubt than this are done again with all nodes. Where it was less, no class
 # probability was seen to change by more than 1e-7.
-DOUBT = 1e-2
+DOUBT = 3e-3
+# The slopes at which the bound for candidates that were left out is worked out.
+N_SLOPES = 65
+BISECTIONS = 12
 # The logarithm of a factor that numbers bear.
 LARGEST_FACTOR = 100.0
 
@@ -148,65 +151,102 @@ class _Sums:
 
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """The exact average over K and beta."""
-    slope = most_slope(model, rows)
-    average, doubt = _average(model, rows, model.posterior.rule, slope)
-    doubtful = np.flatnonzero(doubt > DOUBT)
-    if len(doubtful):
-        some, finer = (
-            rows.take(doubtful),
-            model.posterior.dense.take(model.posterior.rule.candidate),
-        )
-        _replace(average, doubtful, _average(model, some, finer, slope[doubtful])[0])
-    # Rows whose label carries the posterior of beta beyond the nodes.
-    active = model.posterior.rule.candidate
-    covered = model.posterior.curves.covers(slope.max(axis=0))
-    if not covered[active].all():
-        slope = slopes(model, rows, slope, np.flatnonzero(~covered))
-        each = [model.posterior.curves.covers(one)[active].all() for one in slope]
-        far = np.flatnonzero(~np.array(each))
-        if len(far):
-            tilt = slope[far].max(axis=0)
+    sums = _Sums(rows, model.n_k)
+    sums.add(rows, model.posterior.rule)
+    average, doubt = sums.average()
+    most = most_slope(model, rows)
+    _, log_total = normalized(sums.log_mass)
+    again, candidates = _returning(model, rows, most, log_total)
+    far, tilt = _beyond(model, rows, most)
+    again |= far | (doubt > DOUBT)
+    if again.any():
+        # Once more, with all nodes and all candidates that one of these rows brings back.
+        which = np.flatnonzero(again)
+        some, posterior = rows.take(which), model.posterior
+        if far.any():
             curves = beta_posterior(model.likelihood, model.prior, tilt=tilt)
-            log_prior = model.posterior.log_prior
-            wider = training_posterior(curves, log_prior, model.n_classes, 0)
-            some = rows.take(far)
-            wide = replace(model, posterior=wider)
-            _replace(average, far, _average(wide, some, wider.rule, slope[far])[0])
+            posterior = training_posterior(curves, posterior.log_prior, model.n_classes, 0)
+        better = _Sums(some, model.n_k)
+        better.add(some, posterior.fine.take(candidates))
+        _replace(average, which, better.average()[0])
     return average
+
+
+def _returning(
+    model: Model, rows: OpenLabels, most: np.ndarray, log_total: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose label brings back candidates that were left out, and all that they look at.
+
+    What a label does to log p(z | beta, K) changes with beta at most by a slope, which bounds the
+    weight of a candidate: first from nothing at beta = 0, then, where that is not enough, from the
+    value at the candidate's mode.
+
+    Parameters
+    ----------
+    most : (n_rows, n_k) as `most_slope` gives it
+    log_total : (n_rows,) the log mass of the candidates looked at so far
+
+    Returns
+    -------
+    again : (n_rows,) bool
+    candidates : rising
+    """
+    posterior, curves = model.posterior, model.posterior.curves
+    active = posterior.rule.candidate
+    again = np.zeros(rows.n_rows, dtype=bool)
+    others = np.setdiff1d(np.arange(rows.rows.n_candidates), active)
+    constant = posterior.log_prior - posterior.log_normalizer
+    grid = max(1.0, float(most.max())) * np.linspace(0.0, 1.0, N_SLOPES) ** 2
+
+    def reached(beta: np.ndarray, slope: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """Log of the integrals of exp(slope beta) against the candidates: (n_rows, n)."""
+        mass = curves.log_mass[which] + constant[which, None]
+        table = np.stack([log_sum(mass + g * beta) for g in grid])
+        return table[np.searchsorted(grid, slope), np.arange(len(which))]
+
+    own = 0.0 if rows.own_labels is None else np.log(rows.n_classes)
+    limit = log_total[:, None] - NEGLIGIBLE
+    back = reached(curves.beta[others], most[:, others], others) + own > limit
+    if back.any():
+        which, others = np.flatnonzero(back.any(axis=1)), others[back.any(axis=0)]
+        conditional = conditionals(rows.take(which))
+        mode = curves.mode[others]
+        at_mode = [
+            conditional(int(i), one[None])[3][:, 0] for i, one in zip(others, mode, strict=True)
+        ]
+        away = np.abs(curves.beta[others] - mode[:, None])
+        bound = reached(away, most[which][:, others], others) + np.stack(at_mode, axis=1)
+        back = bound > limit[which]
+        again[which] = back.any(axis=1)
+        others = others[back.any(axis=0)]
+    else:
+        others = others[:0]
+    return again, np.sort(np.concatenate([active, others]))
+
+
+def _beyond(model: Model, rows: OpenLabels, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose label may carry the posterior of beta beyond its nodes, and how far: (n_k,)."""
+    curves, active = model.posterior.curves, model.posterior.rule.candidate
+    far = np.zeros(rows.n_rows, dtype=bool)
+    if curves.covers(most.max(axis=0))[active].all():
+        return far, most.max(axis=0)
+    # The slope up to which all candidates are covered, by halving.
+    low, high = np.zeros(model.n_k), most.max(axis=0)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        fine = curves.covers(middle)
+        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+    which = np.flatnonzero((most > low)[:, active].any(axis=1))
+    exact = slopes(model, rows.take(which), most[which], active)
+    far[which] = (exact > low)[:, active].any(axis=1)
+    return far, exact.max(axis=0, initial=1.0)
 
 
 def average_at(model: Model, rows: OpenLabels, i: int) -> Average:
     """The average over beta alone, where K is known to be the i-th candidate."""
     sums = _Sums(rows, model.n_k)
-    sums.add(rows, model.posterior.dense.take(np.array([i])))
+    sums.add(rows, model.posterior.fine.take(np.array([i])))
     return sums.average()[0]
-
-
-def _average(
-    model: Model, rows: OpenLabels, rule: Rule, slope: np.ndarray
-) -> tuple[Average, np.ndarray]:
-    """The average by a rule, and by all candidates that an open label can bring back."""
-    sums = _Sums(rows, model.n_k)
-    sums.add(rows, rule)
-    posterior = model.posterior
-    others = np.setdiff1d(np.arange(rows.rows.n_candidates), rule.candidate)
-    _, log_total = normalized(sums.log_mass)
-
-    def back(slope: np.ndarray, log_total: np.ndarray) -> np.ndarray:
-        """Which of the others reach the rows' totals less what is negligible: (n_k,)."""
-        gained = posterior.curves.log_tilted(slope) + posterior.log_prior
-        gained -= posterior.log_normalizer
-        if rows.own_labels is not None:
-            gained += np.log(rows.n_classes)
-        return others[gained[others] > log_total - NEGLIGIBLE]
-
-    if len(others) and len(candidates := back(slope.max(axis=0), log_total.min())):
-        exact = slopes(model, rows, slope, candidates)
-        found = [back(one, total) for one, total in zip(exact, log_total, strict=True)]
-        again = np.unique(np.concatenate(found))
-        if len(again):
-            sums.add(rows, posterior.dense.take(again))
-    return sums.average()
 
 
 def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
@@ -295,10 +335,10 @@ def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> n
     with np.errstate(divide="ignore"):
         log_k = np.log(average.k_probabilities)
     out = np.zeros((rows.n_rows, model.n_k, len(beta)))
-    dense = model.posterior.dense
+    fine = model.posterior.fine
     for i in np.flatnonzero((average.k_probabilities > 0.0).any(axis=0)):
         field = rows.at(int(i))
-        node, log_weight = dense.of(int(i))
+        node, log_weight = fine.of(int(i))
         _, log_mass = normalized(log_weight + _log_total(field, node))
         log_p = training_density(model, np.array([i]), beta)[0] + _log_total(field, beta)
         out[:, i] = np.exp(log_p - log_mass[:, None] + log_k[:, i, None])

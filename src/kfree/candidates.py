@@ -1,13 +1,13 @@
 """The candidates for the number of neighbors K, and the prior mass of each.
 
-Every K up to 32, then 16 to the octave. Each stands for the numbers that are nearer to it than to
+Every K up to 32, then 8 to the octave. Each stands for the numbers that are nearer to it than to
 any other candidate, so that its prior mass is how many these are. This is a prior with fewer atoms,
 not an approximation: the posterior under it is exact.
 
-How thin they may be was measured on the data sets of `make quality` (docs/quality.md): with 16 to
+How thin they may be was measured on the data sets of `make quality` (docs/quality.md): with 8 to
 the octave the mean log loss is the same as with every K up to a few thousandths, in both
 directions. The work for a new point grows with the sum of all K looked at, which is 131,000 for
-every K up to 512 and 11,000 for these.
+every K up to 512 and 6,300 for these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 EVERY_UP_TO = 32
-PER_OCTAVE = 16
+PER_OCTAVE = 8
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def make_candidates(k_values: str | np.ndarray, k_max: int) -> Candidates:
 
 
 def thin_candidates(k_max: int) -> np.ndarray:
-    """Every K up to 32, then 16 to the octave, and `k_max` itself."""
+    """Every K up to 32, then 8 to the octave, and `k_max` itself."""
     n_octaves = max(0.0, np.log2(k_max / EVERY_UP_TO))
     step = np.arange(1, int(n_octaves * PER_OCTAVE) + 2)
     beyond = np.round(EVERY_UP_TO * 2.0 ** (step / PER_OCTAVE)).astype(np.int64)

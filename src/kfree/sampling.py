@@ -13,8 +13,8 @@ import numpy as np
 
 from kfree.averaging import Average, class_probabilities_at
 from kfree.inference.metropolis import Draws, Settings, sample
-from kfree.likelihood.states import RowStates, TrainingStates
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.states import RowStates, TrainingStates
 from kfree.training import Model
 
 # How many (row, class, draw) conditionals are held at a time.

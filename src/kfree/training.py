@@ -33,7 +33,7 @@ TAIL = 1e-6
 # The first guess at k_max is made from so many rows, which look as far as "auto" goes. They rule
 # out the K that are worse than the best by so many standard errors, and so much besides.
 PILOT_ROWS = 500
-STANDARD_ERRORS = 3.0
+STANDARD_ERRORS = 1.5
 PILOT_NEGLIGIBLE = 5.0
 
 
@@ -181,8 +181,8 @@ def _likely_k_max(
 ) -> int:
     """How far the posterior of K is likely to go, from some rows that look as far as is allowed.
 
-    A candidate is ruled out if these rows show that, over all rows, it would be far behind the best.
-    Whatever this guess is, the posterior itself is then computed from all rows.
+    A candidate is ruled out if these rows show it to be far behind the best. Whatever this guess
+    is, the posterior itself is then computed from all rows.
     """
     n = len(labels)
     if n <= 2 * PILOT_ROWS:
@@ -193,7 +193,7 @@ def _likely_k_max(
     pilot = TrainingSum(table, labels, n_classes, n_jobs, rows, by_point=True)
     term = np.empty((len(k), PILOT_ROWS))
     for which, curves in pilot.each():
-        mode, _ = find_modes(curves, len(which), prior)
+        mode = find_modes(curves, len(which), prior)[0]
         term[which] = curves.terms(mode).reshape(len(which), PILOT_ROWS)
     behind = term[term.sum(axis=1).argmax()] - term
     error = behind.std(axis=1) / np.sqrt(PILOT_ROWS)

@@ -28,16 +28,18 @@ LOWERED = 6.0
 # The first step of the trapezoidal rule, in standard deviations and at most.
 FIRST_STEP = 0.6
 LARGEST_STEP = 0.3
+# Candidates whose maximum is this far below the best have a coarser rule, good to a few digits.
+HOPELESS = 300.0
 # Two levels agree if their evidence and mean of beta differ by so much: halving the step squares
-# the error at least, so that the finer level is good to 1e-12.
-AGREEMENT = 1e-6
+# the error at least, so that the finer level is good to 1e-11.
+AGREEMENT = 3e-6
 MOST_LEVELS = 8
 # How far from the mode, in widths of the posterior, the search may end.
 MODE_ERROR = 1e-2
 MODE_STEPS = 200
 TINY = 1e-300
 # The slope that nodes allow for at first.
-FIRST_TILT = 3.0
+FIRST_TILT = 1.0
 
 LogLikelihood = Callable[[np.ndarray, bool, np.ndarray], tuple]
 
@@ -127,20 +129,21 @@ def integrate(
     """
     if tilt is None:
         tilt = np.full(n_k, FIRST_TILT)
-    mode, std = find_modes(log_likelihood, n_k, prior, start)
+    mode, std, log_maximum = find_modes(log_likelihood, n_k, prior, start)
+    # Of those that no label brings back only about where they stand is needed.
+    hopeless = log_maximum < log_maximum.max() - HOPELESS
 
     def log_density(u: np.ndarray, which: np.ndarray) -> np.ndarray:
         beta = np.exp(u)
         (value,) = log_likelihood(beta, False, which)
         return value + prior.log_density(beta) + u
 
-    every = np.arange(n_k)
-    step = np.minimum(FIRST_STEP * std, LARGEST_STEP)
+    step = np.minimum(FIRST_STEP * std, LARGEST_STEP) * np.where(hopeless, 2.0, 1.0)
     low, high, top, bounded = _range(log_density, np.log(mode), step, prior, tilt)
     # Ends in whole steps from the mode.
     left, right = np.ceil((np.log(mode) - low) / step), np.ceil((high - np.log(mode)) / step)
     found: list[tuple] = [()] * n_k
-    todo, before = every, np.full((2, n_k), np.inf)
+    todo = np.arange(n_k)
     for _ in range(MOST_LEVELS):
         n_nodes = int((left[todo] + right[todo]).max()) + 1
         place = np.arange(n_nodes) - left[todo, None]
@@ -150,14 +153,13 @@ def integrate(
         counts = _reached(log_p, u, prior, tilt[todo, None]) > top[todo, None] - NEGLIGIBLE
         log_p[~counts] = -np.inf
         log_mass = log_p + np.log(step[todo])[:, None]
-        evidence = log_sum(log_mass)
-        mean = (np.exp(log_mass - evidence[:, None]) * np.exp(u)).sum(axis=1)
-        now = np.stack([evidence, np.log(mean)])
-        done = (np.abs(now - before[:, todo]) < AGREEMENT).all(axis=0)
+        fine = _moments(log_mass, u)
+        # Every other node makes the rule of twice the step.
+        coarse = _moments(np.where(place % 2 == 0, log_mass + np.log(2.0), -np.inf), u)
+        done = hopeless[todo] | (np.abs(fine - coarse) < AGREEMENT).all(axis=0)
         for i, j in enumerate(todo.tolist()):
             used = log_mass[i] > -np.inf
-            found[j] = np.exp(u[i, used]), log_mass[i, used], evidence[i]
-        before[:, todo] = now
+            found[j] = np.exp(u[i, used]), log_mass[i, used], fine[0, i]
         todo = todo[~done]
         if not len(todo):
             break
@@ -168,6 +170,12 @@ def integrate(
         beta[j, : len(node)], log_mass[j, : len(node)] = node, mass
     evidence = np.array([e for _, _, e in found])
     return BetaPosterior(mode, std, evidence, beta, log_mass, bounded)
+
+
+def _moments(log_mass: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """The logarithms of the evidence and of the mean of beta: (2, n_k)."""
+    evidence = log_sum(log_mass)
+    return np.stack([evidence, log_sum(log_mass + u) - evidence])
 
 
 def _reached(log_p: np.ndarray, u: np.ndarray, prior: GammaPrior, tilt: np.ndarray) -> np.ndarray:
@@ -203,25 +211,27 @@ def _range(
 
 def find_modes(
     log_likelihood: LogLikelihood, n_k: int, prior: GammaPrior, start: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where the density of log(beta) peaks for each candidate, and its width there: (n_k,) each."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the density of log(beta) peaks, how wide it is there and how high: (n_k,) each."""
     if start is None:
         start = np.full(n_k, min(5.0, prior.shape * prior.scale))
     search = Newton(start)
-    width, todo = np.ones(n_k), np.arange(n_k)
+    width, height, todo = np.ones(n_k), np.zeros(n_k), np.arange(n_k)
     for _ in range(MODE_STEPS):
         beta = search.beta[todo]
         of_data = log_likelihood(beta[:, None], True, todo)
         of_prior = prior.derivatives(beta, log_scale=True)
+        height[todo] = of_data[0][:, 0] + of_prior[0]
         slope = of_data[1][:, 0] + of_prior[1]
         curvature = of_data[2][:, 0] + of_prior[2]
         # In log(beta): the slope of the density there is beta times this one.
         width[todo] = 1.0 / np.sqrt(np.maximum(-curvature * beta - slope, TINY) * beta)
-        done = search.step(slope, curvature, MODE_ERROR * width[todo], todo)
+        # Away from the mode the density need not be concave, and its width says nothing.
+        done = search.step(slope, curvature, MODE_ERROR * np.minimum(width[todo], 1.0), todo)
         todo = todo[~done]
         if not len(todo):
             break
-    return search.beta, width
+    return search.beta, width, height
 
 
 @dataclass(frozen=True)
@@ -234,19 +244,13 @@ class TrainingPosterior:
     k_probabilities: np.ndarray  # (n_k,)
     log_normalizer: float  # log p(z)
     rule: Rule  # the nodes that serve most rows
-
-    @property
-    def dense(self) -> Rule:
-        """All nodes of all candidates."""
-        log_weight = self.curves.log_mass + self.log_prior[:, None] - self.log_normalizer
-        return Rule(np.arange(len(self.log_prior)), self.curves.beta, log_weight)
+    fine: Rule  # for all candidates, the nodes that serve any row
 
     @property
     def beta_mean(self) -> float:
-        dense = self.dense
-        return float((np.exp(dense.log_weight) * dense.beta).sum())
+        return float((np.exp(self.fine.log_weight) * self.fine.beta).sum())
 
     @property
     def beta_std(self) -> float:
-        dense, mean = self.dense, self.beta_mean
-        return float(np.sqrt((np.exp(dense.log_weight) * (dense.beta - mean) ** 2).sum()))
+        away = (self.fine.beta - self.beta_mean) ** 2
+        return float(np.sqrt((np.exp(self.fine.log_weight) * away).sum()))

@@ -13,11 +13,14 @@ import numpy as np
 from kfree.inference.gauss import jacobi_matrices
 from kfree.inference.quadrature import BetaPosterior, Rule, TrainingPosterior, log_sum
 
+# Weights this far below the rest do not count (e^-18 < 2e-8).
+NEGLIGIBLE = 18.0
 # Candidates whose posterior is this far below the best are looked at only for rows whose label can
-# bring them back: e^-25 < 2e-11.
-NEGLIGIBLE = 25.0
-# With fewer points one label matters so much that no node is spared.
-FEW_POINTS = 200
+# bring them back.
+LEFT_OUT = 30.0
+# With fewer points one label matters so much that no node is spared; with somewhat more, few are.
+VERY_FEW_POINTS = 200
+FEW_POINTS = 1000
 # Largest error of the test integrals, whose size is about one, for a K of probability 1e-3 or more;
 # less probable K may have more.
 TOLERANCE = 1e-8
@@ -34,11 +37,32 @@ def training_posterior(
     log_mass = curves.log_evidence + log_prior
     log_normalizer = float(log_sum(log_mass))
     k_probabilities = np.exp(log_mass - log_normalizer)
-    active = np.flatnonzero(log_mass > log_mass.max() - NEGLIGIBLE)
+    active = np.flatnonzero(log_mass > log_mass.max() - LEFT_OUT)
     log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
-    dense = Rule(active, curves.beta[active], log_weight[active])
-    rule = dense if n_points < FEW_POINTS else _reduced(dense, n_classes)
-    return TrainingPosterior(log_prior, curves, log_mass, k_probabilities, log_normalizer, rule)
+    fine = Rule(np.arange(len(log_prior)), curves.beta, log_weight)
+    dense = fine.take(active)
+    if n_points >= VERY_FEW_POINTS:
+        fine = _resolved(fine)
+    rule = fine.take(active) if n_points < FEW_POINTS else _reduced(dense, n_classes)
+    return TrainingPosterior(
+        log_prior, curves, log_mass, k_probabilities, log_normalizer, rule, fine
+    )
+
+
+def _resolved(dense: Rule) -> Rule:
+    """Gauss rules of so many nodes that they serve any row; candidates with fewer keep theirs."""
+    n_nodes = SIZES[-1]
+    many = np.flatnonzero((dense.log_weight > -np.inf).sum(axis=1) > n_nodes)
+    found: list[tuple] = [(*dense.of(i), None) for i in range(len(dense.candidate))]
+    if len(many):
+        log_total = log_sum(dense.log_weight[many])
+        weight = np.exp(dense.log_weight[many] - log_total[:, None])
+        node, share, _ = jacobi_matrices(np.log(dense.beta[many]), weight, n_nodes).rule(n_nodes)
+        with np.errstate(divide="ignore"):  # an outermost weight may underflow
+            log_share = np.log(share) + log_total[:, None]
+        for j, i in enumerate(many):
+            found[i] = np.exp(node[j]), log_share[j], None
+    return _padded(dense.candidate, found)
 
 
 def _reduced(dense: Rule, n_classes: int) -> Rule:
@@ -78,14 +102,16 @@ def _reduced(dense: Rule, n_classes: int) -> Rule:
 
 
 def _padded(candidate: np.ndarray, rules: list) -> Rule:
+    """The rules (nodes, log weights, probe or None) of all candidates in one table."""
     width = max(len(node) for node, _, _ in rules)
     beta = np.ones((len(rules), width))
     log_weight = np.full((len(rules), width), -np.inf)
     probe = np.zeros((len(rules), 2, width))
     for i, (node, log_w, last) in enumerate(rules):
         beta[i, : len(node)], log_weight[i, : len(node)] = node, log_w
-        probe[i, :, : len(node)] = last
-    return Rule(candidate, beta, log_weight, probe)
+        if last is not None:
+            probe[i, :, : len(node)] = last
+    return Rule(candidate, beta, log_weight, probe if rules[0][2] is not None else None)
 
 
 def _tests(beta: np.ndarray, n_classes: int) -> list[np.ndarray]:

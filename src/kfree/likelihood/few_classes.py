@@ -23,87 +23,80 @@ from kfree.neighbors.structures import Touched
 
 # A product of full matrices takes this part of the time that sparse entries take.
 DENSE_GAIN = 8
+# Up to how many numbers (64 MiB) such a matrix is kept for a block of rows.
+FULL_NUMBERS = 1 << 23
+# Above this, exp overflows. What it then multiplies is below e^-700, and counts for nothing.
+LARGEST_EXPONENT = 700.0
 # How many numbers are held while states are evaluated.
 BLOCK_NUMBERS = 1 << 19
 _WORDS = np.random.default_rng(20131).integers(0, 1 << 64, (4, 256), dtype=np.uint64) | np.uint64(1)
 
 
 class FewClasses:
-    """log p(z, z' = c | beta, K) - log p(z | beta, K) of a block of rows, for rising candidates."""
+    """log p(z, z' = c | beta, K) - log p(z | beta, K) of a block of rows, for rising candidates.
+
+    For held-out rows p(z) is without their own terms.
+    """
 
     def __init__(self, rows: OpenLabels) -> None:
         self._open = rows
         self._points = rows.rows.points() if rows.joint else np.empty(0, dtype=np.int64)
-        self._place = np.zeros(len(rows.labels), dtype=np.int64)
+        self._place = np.zeros(len(rows.labels), dtype=np.int32)
         self._place[self._points] = np.arange(len(self._points))
+        self._label = rows.labels[self._points]
         table = rows.table.take(self._points)
         self._counts = RisingCounts(table, rows.labels, rows.n_classes)
-        self._label = rows.labels[self._points]
+        self._exchanges = None
+        if rows.table.nearest:
+            self._own = RisingCounts(rows.rows.own_lists(), rows.labels, rows.n_classes)
+            if rows.joint:
+                self._exchanges = _Exchanges(rows, self._place, len(self._points))
 
     def at(self, i: int, beta: np.ndarray) -> np.ndarray:
-        """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta).
-
-        For held-out rows p(z) is without their own terms.
-        """
+        """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
         rows = self._open
+        if rows.table.nearest:
+            log_class = self._own_terms(self._own.rise_to(i), float(rows.table.k[i]), beta)
+            if self._exchanges is not None and self._exchanges.n_pairs(i):
+                self._exchanges.add_to(log_class, self._counts.rise_to(i), self._label, i, beta)
+            return log_class
         touched = rows.rows.touched(i, rows.joint)
-        log_class = self._own_terms(touched, i, beta)
+        slot = rows.labels[touched.own_neighbor] * np.int64(rows.n_rows) + touched.own_row
+        count = np.bincount(slot, minlength=rows.n_rows * rows.n_classes)
+        count = count.reshape(rows.n_classes, rows.n_rows)
+        divisor = count.sum(axis=0)[:, None] if rows.table.by_size else float(rows.table.k[i])
+        log_class = self._own_terms(count, divisor, beta)
         if len(touched.pair_row):
-            count = self._counts.rise_to(i)
+            self._counts.rise_to(i)
             place = self._place[touched.pair_point]
-            state, shown_by = self._states(touched, count, place)
+            shown_by, state = self._states(touched, place)
             change = self._changes(touched, shown_by, place[shown_by], i, beta)
-            summed = _sum_over_pairs(touched.pair_row, state, change, touched.n_rows)
+            summed = _sum_over_pairs(touched.pair_row, state, change, rows.n_rows)
             log_class += summed.reshape(log_class.shape)
         return log_class
 
-    def _own_terms(self, touched: Touched, i: int, beta: np.ndarray) -> np.ndarray:
-        rows, n_rows = self._open, touched.n_rows
-        slot = touched.own_row * np.int64(rows.n_classes) + rows.labels[touched.own_neighbor]
-        count = np.bincount(slot, minlength=n_rows * rows.n_classes).reshape(n_rows, -1)
-        divisor = count.sum(axis=1)[:, None] if rows.table.by_size else rows.table.k[i]
+    def _own_terms(
+        self, count: np.ndarray, divisor: np.ndarray | float, beta: np.ndarray
+    ) -> np.ndarray:
+        """The rows' own terms from counts (n_classes, n_rows)."""
         b = np.atleast_2d(beta / divisor)  # (n_rows or 1, n_beta)
-        log_class = (count - count.max(axis=1, keepdims=True))[:, :, None] * b[:, None, :]
+        log_class = (count - count.max(axis=0)).T[:, :, None] * b[:, None, :]
         log_class -= np.log(np.exp(log_class).sum(axis=1, keepdims=True))
-        if rows.own_labels is not None:
-            log_class -= log_class[np.arange(n_rows), rows.own_labels][:, None, :]
+        own = self._open.own_labels
+        if own is not None:
+            log_class -= log_class[np.arange(len(own)), own][:, None, :]
         return log_class
 
-    def _states(
-        self, touched: Touched, count: np.ndarray, place: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The state of each pair (n_pairs,), and a pair that shows each state (n_states,)."""
-        labels, n_classes = self._open.labels, len(count)
-        key = _WORDS[1][self._label]
-        for c in range(n_classes):
-            key += count[c].astype(np.uint64) * _WORDS[0, c]
-        if not touched.exchange:
-            key = key[place] + touched.weight.astype(np.uint64) * _WORDS[2, 0]
-            if len(touched.lost_pair):
-                first = np.flatnonzero(np.diff(touched.lost_pair, prepend=-1))
-                lost = np.add.reduceat(_WORDS[3][labels[touched.lost_neighbor]], first)
-                key[touched.lost_pair[first]] += lost
-            shown_by, state, _ = distinct_hashes(key)
-            return state, shown_by
-        # One neighbor goes and the row comes: the point's counts and the class that goes say all.
-        _, of_point, _ = distinct_hashes(key)
-        lost = labels[touched.lost_neighbor]
-        if touched.by_point:  # in all pairs of a point the same
-            lost_of_point = np.zeros(len(of_point), dtype=np.int64)
-            lost_of_point[place] = lost
-            code = of_point * np.int64(n_classes) + lost_of_point
-            _, state = distinct(code, (int(of_point.max()) + 1) * n_classes)
-            state = state[place]
-        else:
-            code = of_point[place] * np.int64(n_classes) + lost
-            _, state = distinct(code, (int(of_point.max()) + 1) * n_classes)
-        shown_by = np.full(int(state.max()) + 1, -1)
-        shown_by[state] = np.arange(len(state))
-        if touched.by_point and (shown_by < 0).any():  # points that no pair has at this candidate
-            used = np.flatnonzero(shown_by >= 0)
-            position = np.cumsum(shown_by >= 0) - 1
-            state, shown_by = position[state], shown_by[used]
-        return state, shown_by
+    def _states(self, touched: Touched, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A pair that shows each state (n_states,), and the state of each pair (n_pairs,)."""
+        key = _hashes(self._counts.count, self._label)[place]
+        key += touched.weight.astype(np.uint64) * _WORDS[2, 0]
+        if len(touched.lost_pair):
+            first = np.flatnonzero(np.diff(touched.lost_pair, prepend=-1))
+            label = self._open.labels[touched.lost_neighbor]
+            key[touched.lost_pair[first]] += np.add.reduceat(_WORDS[3][label], first)
+        shown_by, state, _ = distinct_hashes(key)
+        return shown_by, state
 
     def _changes(
         self, touched: Touched, shown_by: np.ndarray, place: np.ndarray, i: int, beta: np.ndarray
@@ -116,36 +109,129 @@ class FewClasses:
         first = np.searchsorted(touched.lost_pair, np.arange(len(touched.pair_row) + 1))
         for start in range(0, len(shown_by), step):
             pair, point = shown_by[start : start + step], place[start : start + step]
-            before = self._counts.count[:, point]
+            before, own = self._counts.count[:, point], self._label[point]
             owner, loss = expand(first, pair)
             slot = self._open.labels[touched.lost_neighbor[loss]] * np.int64(len(pair)) + owner
             lost = np.bincount(slot, minlength=before.size).reshape(before.shape)
-            weight = touched.weight[pair]
-            size = divisor[point]
+            weight, size = touched.weight[pair], divisor[point]
             if self._open.table.by_size:
                 size = size - lost.sum(axis=0) + weight
-            after = _joined(before - lost, self._label[point], weight, beta / size[:, None])
-            now = _present(before, self._label[point], beta / divisor[point][:, None])
-            after -= now
-            out[start : start + step] = after.transpose(1, 0, 2).reshape(len(pair), -1)
+            change = _joined(before - lost, own, weight, beta / size[:, None])
+            change -= _present(before, own, beta / divisor[point][:, None])
+            out[start : start + step] = change.transpose(1, 0, 2).reshape(len(pair), -1)
         return out
 
 
+class _Exchanges:
+    """Pairs of rows and points in whose lists they are, among lists of nearest neighbors.
+
+    The point exchanges one neighbor for the row: its last one for a new point, the row itself if
+    that is held out. So its counts and the class that goes say what becomes of it. Pairs stand in
+    the order of the candidate from which on they count.
+    """
+
+    def __init__(self, rows: OpenLabels, place: np.ndarray, n_points: int) -> None:
+        row, point, cell = rows.rows.exchanges()
+        order = np.argsort(cell.astype(np.uint16), kind="stable")  # which numpy sorts by counting
+        self._row, self._place = row[order], place[point[order]]
+        self._starts = np.searchsorted(cell[order], np.arange(len(rows.table.k) + 1))
+        self._shape = rows.n_rows, n_points
+        self._open = rows
+        self._points = np.flatnonzero(np.bincount(point, minlength=len(rows.labels)))
+        self._gone = None if rows.own_labels is None else rows.own_labels[self._row]
+        # For few points, all pairs as a matrix, which grows with K.
+        self._matrix: np.ndarray | None = None
+        if self._gone is None and rows.n_rows * n_points <= FULL_NUMBERS:
+            self._matrix = np.zeros(self._shape)
+            self._filled = 0
+
+    def n_pairs(self, i: int) -> int:
+        """How many pairs there are at the i-th candidate."""
+        return int(self._starts[i + 1])
+
+    def add_to(
+        self, log_class: np.ndarray, count: np.ndarray, label: np.ndarray, i: int, beta: np.ndarray
+    ) -> None:
+        """Add what becomes of the points of all pairs to values (n_rows, n_classes, n_beta)."""
+        n_classes, n = len(count), self.n_pairs(i)
+        b = (beta / self._open.table.k[i])[None]
+        row, place = self._row[:n], self._place[:n]
+        shown_by, of_point, _ = distinct_hashes(_hashes(count, label))
+        if self._gone is None:
+            last = self._open.rows.graph.last(i)[self._points]  # type: ignore[attr-defined]
+            code = of_point * np.int64(n_classes) + self._open.labels[last]
+            codes, state = distinct(code, len(shown_by) * n_classes)
+            state_of_pair = state
+        else:
+            code = of_point[place] * np.int64(n_classes) + self._gone[:n]
+            codes, state_of_pair = distinct(code, len(shown_by) * n_classes)
+        which, gone = np.divmod(codes, n_classes)
+        change = _exchanged(count[:, shown_by[which]], label[shown_by[which]], gone, b)
+        n_rows, n_points = self._shape
+        if self._gone is None:
+            # With about as many states as points, counting pairs by state would gain nothing.
+            full = self._matrix is not None and n_rows * n_points <= DENSE_GAIN * n
+            if full and 2 * len(change) > n_points:
+                self._fill(n)
+                log_class += (self._matrix @ change[state]).reshape(log_class.shape)
+                return
+            state_of_pair = state[place]
+        log_class += _sum_over_pairs(row, state_of_pair, change, n_rows).reshape(log_class.shape)
+
+    def _fill(self, n: int) -> None:
+        assert self._matrix is not None
+        self._matrix[self._row[self._filled : n], self._place[self._filled : n]] = 1.0
+        self._filled = n
+
+
+def _hashes(count: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """A hash of the counts (n_classes, n) and the own class of each point."""
+    key = _WORDS[1][label]
+    for c, row in enumerate(count):
+        key += row.astype(np.uint64) * _WORDS[0, c]
+    return key
+
+
+def _exchanged(count: np.ndarray, own: np.ndarray, gone: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """V(c) - V(l) where one neighbor of class l = gone goes: (n, n_classes * n_beta).
+
+    To get back a neighbor of the class that went is to be as before, so V(l) is the present term.
+    """
+    n_classes, n = count.shape
+    out = np.empty((n, n_classes * b.shape[1]))
+    step = max(1, BLOCK_NUMBERS // (n_classes * b.shape[1]))
+    for start in range(0, n, step):
+        part = slice(start, min(start + step, n))
+        each = np.arange(part.stop - start)
+        rest = count[:, part].copy()
+        rest[gone[part], each] -= 1
+        value = _joined(rest, own[part], np.ones(len(each), dtype=np.int64), b)
+        value -= value[gone[part], each]
+        out[part] = value.transpose(1, 0, 2).reshape(len(each), -1)
+    return out
+
+
 def _joined(count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """V(c) for counts (n_classes, n) and b (n, n_beta): (n_classes, n, n_beta)."""
+    """V(c) for counts (n_classes, n) and b (n or 1, n_beta): (n_classes, n, n_beta)."""
     top = count.max(axis=0)
     value = np.exp((count - top)[:, :, None] * b)
-    total = value.sum(axis=0)
-    rise = count + weight - top  # (n_classes, n) above zero where the class comes to lead
-    leads = np.maximum(rise, 0)[:, :, None] * b
-    rest = np.maximum(total - value, 0.0)
-    rest *= np.exp(-leads)
-    rest += np.exp(np.minimum(rise, 0)[:, :, None] * b)
-    np.log(rest, out=rest)
+    rest = value.sum(axis=0) - value
+    # The new part of the class: one where it comes to lead, and then all else fades.
+    rise = count + weight - top  # (n_classes, n)
+    gain = np.exp(np.minimum(weight[:, None] * b, LARGEST_EXPONENT))
+    value *= gain
+    np.minimum(value, 1.0, out=value)
+    leads, point = np.nonzero(rise > 0)
+    fade = rise[leads, point][:, None] * (b if len(b) == 1 else b[point])
+    rest[leads, point] *= np.exp(-fade)
+    value[leads, point] = 1.0
+    value += rest
+    np.log(np.maximum(value, np.finfo(float).tiny, out=value), out=value)
+    value[leads, point] += fade
     each = np.arange(len(own))
-    new = ((count[own, each] - top)[:, None] * b) - leads - rest
-    new[own, each] += weight[:, None] * b
-    return new
+    np.subtract((count[own, each] - top)[:, None] * b, value, out=value)
+    value[own, each] += weight[:, None] * b
+    return value
 
 
 def _present(count: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -158,14 +244,10 @@ def _present(count: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _sum_over_pairs(
     row: np.ndarray, state: np.ndarray, change: np.ndarray, n_rows: int
 ) -> np.ndarray:
-    """The sum of `change[state]` over the pairs of each row: (n_rows, ...)."""
+    """The sum of `change[state]` over the pairs of each row: (n_rows, n_classes * n_beta)."""
     n_states = len(change)
     if n_rows * n_states <= DENSE_GAIN * len(row):
         number = np.bincount(row * np.int64(n_states) + state, minlength=n_rows * n_states)
         return number.reshape(n_rows, n_states).astype(float) @ change
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))])
-    # The format is right as it is made, and checking it would take longer than small products do.
-    matrix = sparse.csr_array((n_rows, n_states))
-    matrix.data, matrix.indices = np.ones(len(row)), state.astype(np.int32)
-    matrix.indptr = indptr.astype(np.int32)
-    return matrix @ change
+    pairs = sparse.coo_array((np.ones(len(row)), (row, state)), shape=(n_rows, n_states))
+    return pairs.tocsr() @ change

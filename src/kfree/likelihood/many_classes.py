@@ -23,7 +23,6 @@ from kfree.likelihood.open_labels import OpenLabels, Predictive
 from kfree.likelihood.slots import ClassSlots
 from kfree.likelihood.terms import Log
 from kfree.neighbors.flat import distinct, expand
-from kfree.neighbors.structures import HeldOut, NewPoints, nearest_lists
 
 # Above this, exp overflows.
 LARGEST_EXPONENT = 600.0
@@ -41,14 +40,8 @@ class ManyClasses:
         self._place[points] = np.arange(len(points))
         self._label = labels[points]
         self._lists = class_lists(rows.table.take(points), labels, self._label, rows.n_classes)
-        if isinstance(rows.rows, NewPoints):
-            forward = rows.rows.arrivals.forward
-            k = rows.table.k[rows.table.k <= forward.shape[1]]
-            table, own = nearest_lists(k, forward[:, : k[-1]]), np.full(len(forward), -1)
-        else:
-            assert isinstance(rows.rows, HeldOut) and rows.own_labels is not None
-            table, own = rows.table.take(rows.rows.rows), rows.own_labels
-        self._own = class_lists(table, labels, own, rows.n_classes)
+        own = np.full(rows.n_rows, -1) if rows.own_labels is None else rows.own_labels
+        self._own = class_lists(rows.rows.own_lists(), labels, own, rows.n_classes)
 
     def predictive(self, i: int, beta: np.ndarray) -> tuple[Predictive, Log | None] | None:
         """The predictive at the i-th candidate and the betas (n_beta,), and what leaves the sum.

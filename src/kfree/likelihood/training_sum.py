@@ -37,7 +37,7 @@ PART_EDGES = 1 << 20
 # How many class counts are held at a time where patterns are not counted (about 200 MiB).
 GROUP_ENTRIES = 1 << 23
 # How many (term, beta) values one evaluation holds.
-BLOCK_TERMS = 1 << 22
+BLOCK_TERMS = 1 << 21
 
 LogLikelihood = Callable[[np.ndarray, bool, np.ndarray], tuple]
 
@@ -103,12 +103,28 @@ class Curves:
         first, last = int(which[0]), int(which[-1]) + 1
         every = np.ones((last - first, beta.shape[1]))
         every[which - first] = beta
-        n_terms = self.starts[last] - self.starts[first]
-        step = max(1, BLOCK_TERMS // max(1, n_terms))
-        parts = [
-            self._sum(every[:, a : a + step], derivatives, first, last)
-            for a in range(0, beta.shape[1], step)
-        ]
+        part = slice(self.starts[first], self.starts[last])
+        columns = slice(*np.searchsorted(self.rate_candidate, [first, last]))
+        classes, points = self.classes, self._points
+        if (first, last) != (0, len(self.starts) - 1):
+            classes, points = classes[part, columns], points[first:last, part]
+        rate, own_rate = self.rate[columns, None], self.own_rate[part, None]
+        of_rate, of_term = self.rate_candidate[columns] - first, self.candidate[part] - first
+
+        def sums(beta: np.ndarray) -> tuple:
+            weight = np.exp(-rate * beta[of_rate])
+            total = classes @ weight
+            value = np.log(total)
+            value += own_rate * beta[of_term]
+            value = -(points @ value)
+            if not derivatives:
+                return (value,)
+            mean = (classes @ (rate * weight)) / total
+            square = (classes @ (rate * rate * weight)) / total
+            return value, points @ (mean - own_rate), points @ (mean * mean - square)
+
+        step = max(1, BLOCK_TERMS // max(1, len(of_term)))
+        parts = [sums(every[:, a : a + step]) for a in range(0, beta.shape[1], step)]
         return tuple(
             np.concatenate(part, axis=1)[which - first] for part in zip(*parts, strict=True)
         )
@@ -117,22 +133,6 @@ class Curves:
         """Each log term, with a beta (n_k,) for each candidate: (n_terms,)."""
         total = self.classes @ np.exp(-self.rate * beta[self.rate_candidate])
         return -self.own_rate * beta[self.candidate] - np.log(total)
-
-    def _sum(self, beta: np.ndarray, derivatives: bool, first: int, last: int) -> tuple:
-        part = slice(self.starts[first], self.starts[last])
-        columns = slice(*np.searchsorted(self.rate_candidate, [first, last]))
-        classes, points = self.classes, self._points
-        if (first, last) != (0, len(self.starts) - 1):
-            classes, points = classes[part, columns], points[first:last, part]
-        rate, own_rate = self.rate[columns, None], self.own_rate[part, None]
-        weight = np.exp(-rate * beta[self.rate_candidate[columns] - first])
-        total = classes @ weight
-        value = points @ (-own_rate * beta[self.candidate[part] - first] - np.log(total))
-        if not derivatives:
-            return (value,)
-        mean = (classes @ (rate * weight)) / total
-        square = (classes @ (rate * rate * weight)) / total
-        return value, points @ (mean - own_rate), points @ (mean * mean - square)
 
 
 class TrainingSum:
@@ -206,9 +206,8 @@ class TrainingSum:
 
     def _listed(self, which: np.ndarray) -> Terms:
         """The terms of all points, each for itself."""
-        table, labels, own, n_classes = self._of
+        n = len(self._of[2])
         found = [self._lists.counts(int(i)) for i in which]
-        n = len(own)
         counts = Counts(
             np.concatenate([[0], np.cumsum(np.concatenate([np.diff(c.indptr) for c in found]))]),
             *(
@@ -246,7 +245,7 @@ def count_patterns(
         shown_by, _, n_points = distinct_hashes(key)
         order = np.argsort(key[shown_by])
         shown_by, n_points = shown_by[order], n_points[order]
-        shown = count[:, shown_by].T
+        shown = np.sort(count[:, shown_by], axis=0).T  # whoever shows it, in the same order
         present = shown > 0
         n_present = present.sum(axis=1)
         parts.append(

@@ -177,7 +177,7 @@ class BruteSearch(Search):
         grouped = self._product and not sparse.issparse(self.points) and 4 * k < width
         low = block.reshape(n_rows, GROUP, width).min(axis=1) if grouped else block
         bound = np.partition(low, k - 1, axis=1)[:, k - 1].astype(float)
-        slack = 2.0 * margin + (4.0 * TIE if self._product else 1e-9) * np.abs(bound)
+        slack = 2.0 * margin + 1e-9 * np.abs(bound)  # far more than chains of ties reach
         with np.errstate(invalid="ignore"):  # infinitely far
             limit = np.where(np.isinf(bound), bound, bound + slack).astype(block.dtype)
         # Rounded up, for single precision may decide.

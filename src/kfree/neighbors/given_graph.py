@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from kfree.neighbors.ordering import closer, nothing
 from kfree.neighbors.flat import expand
+from kfree.neighbors.ordering import closer, nothing
 from kfree.neighbors.search import Search
 
 # How many rows are looked at at a time.

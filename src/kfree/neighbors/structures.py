@@ -118,6 +118,14 @@ class OpenRows(ABC):
         """The training points that the rows may touch at any candidate, rising."""
 
     @abstractmethod
+    def own_lists(self) -> Neighborhoods:
+        """The neighborhoods of the rows themselves, among lists of nearest neighbors."""
+
+    @abstractmethod
+    def exchanges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Flat (row, point, cell), by row: from which candidate on the row is in a point's list."""
+
+    @abstractmethod
     def n_changes(self) -> np.ndarray:
         """At most how many neighbors points gain and lose for each row and candidate."""
 
@@ -188,6 +196,14 @@ class NewPoints(OpenRows):
             there[self.graph.indices[np.flatnonzero(there), :k]] = True
             there[near.forward] = True
         return np.flatnonzero(there)
+
+    def own_lists(self) -> Neighborhoods:
+        k = self.graph.k[: self.n_candidates]
+        return nearest_lists(k, self.arrivals.forward[:, : k[-1]])
+
+    def exchanges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        near = self.arrivals
+        return near.reverse_row, near.reverse_point, near.reverse_cell
 
     def n_changes(self) -> np.ndarray:
         n_k = len(self.graph.k)
@@ -298,6 +314,14 @@ class HeldOut(OpenRows):
             there[self.table.of(self.rows, len(self.graph.k) - 1)[1]] = True
         return np.flatnonzero(there)
 
+    def own_lists(self) -> Neighborhoods:
+        return self.table.take(self.rows)
+
+    def exchanges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        indptr, source, cell = self.graph.reverse
+        row, edge = expand(indptr, self.rows)
+        return row, source[edge], cell[edge]
+
     def n_changes(self) -> np.ndarray:
         if self.structure == "asymmetric":
             indptr, _, cell = self.graph.reverse
@@ -313,10 +337,8 @@ class HeldOut(OpenRows):
         if not joint:
             return _untouched(self.n_rows, own_row, own_neighbor)
         if self.structure == "asymmetric":
-            indptr, source, cell = self.graph.reverse
-            row, edge = expand(indptr, self.rows)
-            kept = cell[edge] <= i
-            row, point = row[kept], source[edge[kept]]
+            row, point, cell = self.exchanges()
+            row, point = row[cell <= i], point[cell <= i]
             one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
             return Touched(
                 self.n_rows, own_row, own_neighbor, row, point, one, pair, self.rows[row], True

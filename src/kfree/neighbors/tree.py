@@ -117,8 +117,8 @@ class TreeSearch(Search):
         row, point = self._balls(int(k[-1]), radii[:, -1]).around(queries[order], last[order])
         row = order[row]
         distance = measure_pairs(self.space, queries, self.points, row, point)
-        # Whoever is nearer than the last of the nearest is one of them.
-        others = np.flatnonzero(distance >= last[row])
+        # Whoever is nearer than the last of the nearest is one of them, ties apart.
+        others = np.flatnonzero(distance >= last[row] * (1.0 - MARGIN))
         others = others[(indices[row[others]] != point[others, None]).all(axis=1)]
         row = np.concatenate([np.repeat(np.arange(len(queries)), indices.shape[1]), row[others]])
         point = np.concatenate([indices.ravel(), point[others]])
