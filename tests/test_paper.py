@@ -13,11 +13,11 @@ import pytest
 
 from kfree import cli
 from kfree.classifier import KFreeClassifier
+from kfree.commands import paper as command
 from kfree.evaluation import PAPER, load
 from kfree.evaluation.store import Store
 from kfree.paper import (
     choices,
-    command,
     datasets,
     densities,
     exactness,

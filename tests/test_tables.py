@@ -399,8 +399,7 @@ class TestPreparation:
         assert TablePreparation().fit(frame).notes_ == [
             "2 columns of numbers, standardized: 'Größe' and 'Gewicht'.",
             "1 column of categories, one feature for each value: 'Farbe' (3 values).",
-            "1 column of dates, taken as days, with weekday and season where they can tell "
-            "something: 'Kauf am'.",
+            "1 column of dates, taken as days: 'Kauf am'.",
             "'1,75' was read as 1.75, and so on, in 'Größe' and 'Gewicht'.",
             "Missing numbers were filled in with the median: 'Gewicht' (1 cell), "
             "'Kauf am' (1 cell).",
@@ -417,22 +416,15 @@ class TestPreparation:
             "Größe",
             "Gewicht",
             "Kauf am",
-            "Kauf am (weekday, sine)",
-            "Kauf am (weekday, cosine)",
             *(f"Farbe={value}" for value in ("(missing)", "blau", "grün", "rot")),
         ]
-        assert made.shape == (9, 9)
+        assert made.shape == (9, 7)
         np.testing.assert_allclose(made[:, :3].mean(axis=0), 0.0, atol=1e-12)
         np.testing.assert_allclose(made[:, :3].std(axis=0), 1.0)
-        assert made[2, 5:].tolist() == [1, 0, 0, 0]
+        assert made[2, 3:].tolist() == [1, 0, 0, 0]
         weights = [70.5, 55.0, 92.1, 66.6, 60.2, 88.0, 77.7, 69.9]
         filled = np.array([*weights, np.median(weights)])
         assert made[1, 1] == pytest.approx((filled[-1] - filled.mean()) / filled.std())
-        # The first of February 2024 was a Thursday: three sevenths of the week are over.
-        angle = 2 * np.pi * 3 / 7
-        np.testing.assert_allclose(
-            made[0, 3:5], np.sqrt(2) * np.array([np.sin(angle), np.cos(angle)])
-        )
 
     def test_the_order_of_columns_does_not_matter(self, frame):
         fitted = TablePreparation().fit(frame)
@@ -461,7 +453,7 @@ class TestPreparation:
         fitted = TablePreparation().fit(frame)
         with pytest.warns(TableWarning, match="'Farbe' has values .* 'lila'"):
             made = fitted.transform(frame.assign(Farbe="lila"))
-        assert (made[:, 5:] == 0).all()
+        assert (made[:, 3:] == 0).all()
 
     def test_rare_values_share_a_feature(self):
         values = [f"v{i}" for i in range(150) for _ in range(3 if i < 50 else 2)]
@@ -485,7 +477,7 @@ class TestPreparation:
         assert np.isfinite(fitted.transform(frame.iloc[:1].assign(Gewicht=""))).all()
 
     def test_no_rows(self, frame):
-        assert TablePreparation().fit(frame).transform(frame.iloc[:0]).shape == (0, 9)
+        assert TablePreparation().fit(frame).transform(frame.iloc[:0]).shape == (0, 7)
 
     def test_nothing_to_learn_from(self):
         with pytest.raises(TableError, match="No column is left"):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.classifier import KFreeClassifier
+from kfree.label_noise import WrongLabels, estimate_wrong
 
 # Stands where a row has fewer neighbors with the suggested label than were asked for.
 NOBODY = -1
@@ -39,10 +40,9 @@ class LabelAudit:
         no more among the neighbors that the model looks at.
     distances_against : ndarray of shape (n_samples, n_neighbors)
         How far they are; nan where there are no more.
-    n_estimated : int
-        An estimate of how many labels are wrong: contradicted rows that are as sure of another
-        label as rows which have that label are on average (after the count of confident learning,
-        Northcutt et al. 2021). Where classes overlap it also counts rows whose label is right.
+    wrong : WrongLabels
+        An estimate of how many labels are wrong beyond what overlapping classes explain, with its
+        interval.
     """
 
     rows: np.ndarray
@@ -52,7 +52,7 @@ class LabelAudit:
     suggested_probability: np.ndarray
     neighbors_against: np.ndarray
     distances_against: np.ndarray
-    n_estimated: int
+    wrong: WrongLabels
 
     @property
     def score(self) -> np.ndarray:
@@ -64,9 +64,14 @@ class LabelAudit:
         """How many rows, the first ones, have another label that is more probable than theirs."""
         return int((self.suggested_probability > self.given_probability).sum())
 
+    @property
+    def n_estimated(self) -> int:
+        """An estimate of how many labels are wrong; `wrong` has its interval."""
+        return self.wrong.n_estimated
+
     def take(self, n_rows: int) -> LabelAudit:
-        """The first rows only; `n_estimated` stays that of all rows."""
-        arrays = {name: value for name, value in vars(self).items() if name != "n_estimated"}
+        """The first rows only; `wrong` stays that of all rows."""
+        arrays = {name: value for name, value in vars(self).items() if name != "wrong"}
         return replace(self, **{name: value[:n_rows] for name, value in arrays.items()})
 
     def to_frame(self) -> Any:
@@ -151,7 +156,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
         suggested_probability=suggested_probability[order],
         neighbors_against=neighbors[order],
         distances_against=distances[order],
-        n_estimated=count_confident(probabilities, given),
+        wrong=estimate_wrong(probabilities, given, fitted.graph.indices),
     )
 
 
@@ -164,20 +169,6 @@ def strongest_other(
     others[rows, labels] = -1.0
     other = others.argmax(axis=1)
     return probabilities[rows, labels], other, others[rows, other]
-
-
-def count_confident(probabilities: np.ndarray, labels: np.ndarray) -> int:
-    """How many rows reach the threshold of another label that is more probable than their own.
-
-    The threshold of a label is its mean probability over the rows that have it. A label of one row
-    has next to none, as that row is left out; nearly all rows reach it, and so confident learning,
-    which does not ask for the more probable label, would count nearly all that are in doubt.
-    """
-    n_classes = probabilities.shape[1]
-    own = probabilities[np.arange(len(labels)), labels]
-    threshold = np.bincount(labels, own, n_classes) / np.bincount(labels, minlength=n_classes)
-    reached = np.where(probabilities >= threshold, probabilities, -1.0)
-    return int((reached.max(axis=1) > own).sum())
 
 
 def nearest_with_label(

@@ -10,10 +10,12 @@ from kfree.tables.kinds import Column
 from kfree.tables.messages import cells_of, count, joined, listed
 
 
-def notes(columns: Sequence[Column], most_categories: int) -> list[str]:
-    """One sentence for each thing worth knowing."""
+def notes(
+    columns: Sequence[Column], most_categories: int, circles: Sequence[tuple[str, str]]
+) -> list[str]:
+    """One sentence for each thing worth knowing; `circles`: dates, and what of them is used too."""
     return [
-        *_kinds(columns, most_categories),
+        *_kinds(columns, most_categories, circles),
         *_readings(columns),
         *_missing(columns),
         *_left_out(columns),
@@ -24,7 +26,9 @@ def _of(columns: Iterable[Column], *kinds: str) -> list[Column]:
     return [column for column in columns if column.kind in kinds]
 
 
-def _kinds(columns: Sequence[Column], most_categories: int) -> list[str]:
+def _kinds(
+    columns: Sequence[Column], most_categories: int, circles: Sequence[tuple[str, str]]
+) -> list[str]:
     found = []
     numbers, dates = _of(columns, "number"), _of(columns, "date")
     categories, texts = _of(columns, "category"), _of(columns, "text")
@@ -47,9 +51,12 @@ def _kinds(columns: Sequence[Column], most_categories: int) -> list[str]:
         )
     if dates:
         found.append(
-            f"{count(len(dates), 'column')} of dates, taken as days, with weekday and season where "
-            f"they can tell something: {listed(column.name for column in dates)}."
+            f"{count(len(dates), 'column')} of dates, taken as days: "
+            f"{listed(column.name for column in dates)}."
         )
+    if circles:
+        each = [f"{circle} of {quoted(name)}" for name, circle in circles]
+        found.append(f"The labels depend on the {joined(each)}, taken besides the day.")
     if texts:
         found.append(
             f"{count(len(texts), 'column')} of free text, taken as features by which texts that "

@@ -73,10 +73,8 @@ class Evidence:
     example: str = ""  # of a cell that can be read both ways
 
     def __add__(self, other: Evidence) -> Evidence:
-        return Evidence(
-            *(getattr(self, name) + getattr(other, name) for name in COUNTS),
-            self.example or other.example,
-        )
+        counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
+        return Evidence(**counts, example=self.example or other.example)
 
 
 COUNTS = ("point", "comma", "either_point", "either_comma", "short", "long")

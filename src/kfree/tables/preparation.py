@@ -25,6 +25,7 @@ from kfree.tables.kinds import (
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
+from kfree.tables.relevance import tells
 from kfree.tables.tally import Tally
 
 # Categories beyond this number are taken together, the rarest first.
@@ -38,12 +39,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     Numbers are standardized, with the median for missing ones. Text that holds numbers is read as
     numbers, also with a decimal comma, thousands set apart, a currency or a percent sign. Dates
-    become days, and where they can tell something also the weekday, the season and the time of day.
+    become days, and where the labels depend on them also weekday, season and time of day.
     Categories (text, booleans) become one column for each value; a missing cell is a value of its
     own, and a value that was not there in `fit` is none of them. Free text becomes features by
     which texts that look alike are near each other. Columns that tell nothing (always the same
-    value, empty) or stand for the row itself (identifiers) are left out. `notes_` says what was
-    done to which column.
+    value, empty, free text that the labels do not depend on) or stand for the row itself
+    (identifiers) are left out. `notes_` says what was done to which column.
 
     New data are matched by the names of their columns: the order does not matter, and columns that
     are not needed are passed over.
@@ -117,13 +118,15 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas.DataFrame
-        y : ignored
+        y : array-like of shape (n_rows,), default=None
+            Labels, by which texts, weekdays and seasons are left out that tell nothing. None:
+            texts are taken, weekdays and seasons are not.
 
         Returns
         -------
         self
         """
-        frame = _as_frame(X)
+        frame, y = _as_frame(X), None if y is None else np.asarray(y)
         self._refuse_unknown(frame.columns)
         dropped, kept, codes = set(self.drop), set(self.keep), set(self.categorical)
         cells = {
@@ -145,21 +148,36 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             else judge(cells[name], read.get(name), keep=name in kept, category=name in codes)
             for name in frame.columns
         ]
+        self._learn_texts(cells, y)
         self._sort_columns()
         if not (self.numbers_ or self.categories_ or self.texts_):
             whole = "; ".join(f"{quoted(c.name)}: {c.why}" for c in self.columns_[:6])
             raise TableError("No column is left to learn from" + (f" ({whole})." if whole else "."))
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
         self.n_features_in_ = len(frame.columns)
-        self._learn_numbers(cells, read)
+        self._learn_numbers(cells, read, y)
         self.values_, self.rare_values_ = {}, {}
         for name in self.categories_:
             self.values_[name], rare = _by_frequency(cells[name].texts or [])
             if rare:
                 self.rare_values_[name] = rare
-        self.text_maps_ = {name: free_text.learn(cells[name].texts or []) for name in self.texts_}
-        self.notes_ = notes(self.columns_, MOST_CATEGORIES)
+        self.notes_ = notes(self.columns_, MOST_CATEGORIES, self.circles_)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and the same table as numbers. What is odd about it is in the notes, not warned of.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+        y : array-like of shape (n_rows,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+        """
+        return self.fit(X, y).transform_block(X, Tally())
 
     def transform(self, X: Any) -> np.ndarray:
         """The table as numbers.
@@ -211,6 +229,25 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             parts.append(free_text.features(as_texts(frame[name]), self.text_maps_[name]))
         return np.hstack(parts)
 
+    def numbers_of(self, X: Any) -> dict[str, np.ndarray]:
+        """The columns taken as numbers, without dates, as numbers; NaN for what is none.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        table = self._read_numbers(_as_frame(X), Tally())
+        return {
+            name: table[:, j]
+            for j, name in enumerate(self.numbers_)
+            if name not in self.date_formats_
+        }
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features made: the column, or column=value for a category.
 
@@ -243,8 +280,25 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.left_out_ = {c.name: c.why for c in self.columns_ if c.kind == "left out"}
         self.identifiers_ = [c.name for c in self.columns_ if c.identifier]
 
+    def _learn_texts(self, cells: dict[str, Cells], y: np.ndarray | None) -> None:
+        """Features of free text; columns whose features tell nothing are left out."""
+        self.text_maps_ = {}
+        for i, column in enumerate(self.columns_):
+            if column.kind != "text":
+                continue
+            texts = cells[column.name].texts or []
+            learned = free_text.learn(texts)
+            if column.name in set(self.keep) or tells(free_text.features(texts, learned), y):
+                self.text_maps_[column.name] = learned
+            else:
+                why = "free text on which the labels do not depend"
+                self.columns_[i] = Column(column.name, "left out", why)
+
     def _learn_numbers(
-        self, cells: dict[str, Cells], read: dict[str, tuple[np.ndarray, Reading]]
+        self,
+        cells: dict[str, Cells],
+        read: dict[str, tuple[np.ndarray, Reading]],
+        y: np.ndarray | None,
     ) -> None:
         n_rows = max((len(_values(found)) for found in cells.values()), default=0)
         table = np.empty((n_rows, len(self.numbers_)))
@@ -257,8 +311,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 values = dates.days_of_texts(found.texts, self.date_formats_[name])
             else:
                 values = read[name][0]
-            if name in self.date_formats_:
-                self.circles_ += [(name, circle) for circle in dates.circles_of(values)]
+            if name in self.date_formats_ and y is not None:
+                self.circles_ += [
+                    (name, circle)
+                    for circle in dates.circles_of(values)
+                    if tells(dates.on_circle(values, circle), y)
+                ]
             refuse_too_large(name, values)
             table[:, j] = finite(values)
         # Every used column has two values at least.

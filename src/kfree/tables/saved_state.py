@@ -30,10 +30,12 @@ USUAL = Column("", "number")
 
 def state_of(prepare: Any) -> dict[str, Any]:
     """All that a preparation knows."""
-    told: dict[str, Any] = {"parameters": {}}
+    told: dict[str, Any] = {"parameters": {}, "tuples": []}
     for name in PARAMETERS:
         value = getattr(prepare, name)
         told["parameters"][name] = value if value is None or isinstance(value, str) else list(value)
+        if isinstance(value, tuple):
+            told["tuples"].append(name)
     if hasattr(prepare, OUTPUT):
         told["output"] = getattr(prepare, OUTPUT)
     if not hasattr(prepare, "columns_"):
@@ -53,7 +55,8 @@ def restore(prepare: Any, state: dict[str, Any]) -> None:
     """Make a preparation what `state_of` was given."""
     told = json.loads(state["told"])
     for name in PARAMETERS:
-        setattr(prepare, name, told["parameters"][name])
+        value = told["parameters"][name]
+        setattr(prepare, name, tuple(value) if name in told["tuples"] else value)
     if "output" in told:
         setattr(prepare, OUTPUT, told["output"])
     if "columns" not in told:
