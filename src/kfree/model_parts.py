@@ -17,7 +17,6 @@ import numpy as np
 from sklearn import compose, pipeline, preprocessing
 
 from kfree.tables import TablePreparation
-from kfree.tables.tally import Tally
 
 # Steps that choose columns by name, or take texts: of these no row is known that they must take.
 UNTRIED = (
@@ -59,32 +58,19 @@ def _tried(step: Any) -> int | None:
     """How many features a step makes of one row; None if no row is known that it must take."""
     if isinstance(step, UNTRIED):
         return None
+    if isinstance(step, TablePreparation):  # judged when it was restored
+        return len(step.get_feature_names_out())
     with warnings.catch_warnings():
         # The row has no names, and no more is asked of it than that it can be used.
         warnings.simplefilter("ignore")
-        if isinstance(step, TablePreparation):
-            made = step.transform_block(_row_of(step), Tally())
-        else:
-            # Ones: all scalers take them, logarithms included.
-            n_features = step.n_features_in_
-            _demand(isinstance(n_features, int) and n_features > 0, type(step).__name__)
-            made = step.transform(np.ones((1, n_features)))
+        # Ones: all scalers take them, logarithms included.
+        n_features = step.n_features_in_
+        _demand(isinstance(n_features, int) and n_features > 0, type(step).__name__)
+        made = step.transform(np.ones((1, n_features)))
         made = np.asarray(made, dtype=float)
     _demand(made.ndim == 2 and len(made) == 1, type(step).__name__)
     _demand(bool(np.isfinite(made).all()), type(step).__name__)
     return made.shape[1]
-
-
-def _row_of(step: TablePreparation) -> Any:
-    """A row that a table has: medians, no category, no text."""
-    import pandas as pd
-
-    days = step.date_formats_
-    row: dict[str, Any] = {
-        name: [pd.NaT if name in days else value]
-        for name, value in zip(step.numbers_, step.median_, strict=True)
-    }
-    return pd.DataFrame(row | {name: [None] for name in step.categories_ + step.texts_})
 
 
 def _demand(fine: bool, what: str) -> None:

@@ -160,7 +160,9 @@ def _parquet_writer(file: Any, numbers: Numbers | None) -> Iterator[Write]:
 
 def _without_empty_texts(cells: Any) -> Any:
     """Empty texts as missing values, which Parquet has."""
-    from pandas.api.types import is_string_dtype
-
-    texts = [name for name, column in cells.items() if is_string_dtype(column.dtype)]
-    return cells.assign(**{name: cells[name].mask(cells[name] == "") for name in texts})
+    changed = {}
+    for name, column in cells.items():
+        empty = [isinstance(cell, str) and cell == "" for cell in column]
+        if any(empty):
+            changed[name] = column.mask(np.array(empty))
+    return cells.assign(**changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,12 +11,15 @@ import numpy as np
 
 from kfree.plain_text import quoted
 from kfree.tables import dates
-from kfree.tables.numbers import MISSING, Reading, Style
+from kfree.tables.messages import TableError
+from kfree.tables.numbers import EITHER, MISSING, Reading, Style
 
 Kind = Literal["number", "date", "category", "text", "left out"]
 
 # A column of text is taken as numbers or dates if so many of its cells can be read as such.
 MOST = 0.95
+# And so many if the cells have decimal points as well as decimal commas.
+MOST_MIXED = 0.5
 # A column of more different texts than this, and than half of its rows, is free text.
 MANY_VALUES = 20
 MANY_SHARE = 0.5
@@ -29,6 +32,8 @@ IDENTIFIER = re.compile(
     r"(.*[\s_.-])?(id|uid|uuid|guid|key|index|idx|nr|no|number|nummer|row names)\.?"
     r"|id([\s_.-].*|\d*)|.*[a-z](ID|Id|Nr|No)|column 1|Unnamed: 0",
 )
+# From so many columns on they are taken out of a table together.
+WIDE = 500
 # Larger numbers have no square that a computer can hold with their differences.
 LARGEST = 1e150
 
@@ -72,6 +77,23 @@ class Cells:
     numbers: np.ndarray | None = None
     days: np.ndarray | None = None
     strange: str = ""
+
+
+def cells_of_frame(
+    frame: Any, names: Sequence[str], codes: Collection[str] = ()
+) -> dict[str, Cells]:
+    """Columns of a pandas.DataFrame by name; `codes`: those that hold codes for categories."""
+    if len(names) < WIDE or any(dtype.kind != "O" for dtype in frame.dtypes):
+        return {name: cells_of_column(frame[name], category=name in codes) for name in names}
+    # Thousands of columns are taken out at once: one by one would take longer than all the rest.
+    table = frame[list(names)].to_numpy()
+    found = {}
+    for name, values in zip(names, table.T, strict=True):
+        if all(isinstance(value, str) for value in values):
+            found[name] = Cells(name, texts=[_one_text(value) for value in values])
+        else:
+            found[name] = cells_of_column(frame[name], category=name in codes)
+    return found
 
 
 def cells_of_column(column: Any, *, category: bool = False) -> Cells:
@@ -155,7 +177,7 @@ def judge(
         return Column(name, "left out", "it is empty")
     if category:
         return _judge_category(present, texts, name)
-    if read is not None and np.isfinite(read[0]).sum() >= MOST * len(present):
+    if read is not None and _are_numbers(*read, len(present)):
         numbers, reading = read
         found = Column(name, "number", style=reading.style, reading=reading)
         found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, reading))
@@ -178,16 +200,15 @@ def judge(
     return _judge_category(present, texts, name)
 
 
-def refuse_too_large(name: str, numbers: np.ndarray) -> None:
-    """Raise if a number of a column is too large to be squared."""
-    from kfree.tables.messages import TableError
-
+def refuse_too_large(names: Sequence[str], table: np.ndarray) -> None:
+    """Raise if a number of a column of a table (n_rows, n_columns) is too large to be squared."""
     with np.errstate(invalid="ignore"):
-        large = numbers[np.isfinite(numbers) & (np.abs(numbers) > LARGEST)]
-    if len(large):
+        large = np.isfinite(table) & (np.abs(table) > LARGEST)
+    if large.any():
+        row, column = np.argwhere(large)[0]
         raise TableError(
-            f"The column {quoted(name)} holds {large[0]:g}, which is too large to measure "
-            f"distances with; numbers up to {LARGEST:g} can be used."
+            f"The column {quoted(names[column])} holds {table[row, column]:g}, which is too large "
+            f"to measure distances with; numbers up to {LARGEST:g} can be used."
         )
 
 
@@ -237,24 +258,27 @@ def _wrong(texts: list[str | None], values: np.ndarray) -> dict[str, Any]:
     return {"n_unreadable": len(wrong), "unreadable": wrong[0] if wrong else ""}
 
 
+def _are_numbers(numbers: np.ndarray, reading: Reading, n_present: int) -> bool:
+    """Whether nearly all cells are numbers; half of them if the others have another mark."""
+    return bool(np.isfinite(numbers).sum() >= (MOST_MIXED if reading.mixed else MOST) * n_present)
+
+
 def _example(texts: list[str | None], numbers: np.ndarray, reading: Reading) -> dict[str, Any]:
     """A cell whose reading is worth a word, and what it was read as; nothing if there is none."""
     for text, number in zip(texts, numbers, strict=True):
-        if text is None or not np.isfinite(number):
+        if text is None or not np.isfinite(number) or number == 0.0:
             continue
-        if reading.open and not ("," in text or "." in text):
-            continue
-        if reading.open or not _is_plain(text):
+        if EITHER.fullmatch(text) if reading.open else not _is_plain(text, number):
             return {"example": text, "example_value": float(number)}
     return {}
 
 
-def _is_plain(text: str) -> bool:
+def _is_plain(text: str, number: float) -> bool:
+    """Whether a computer would read the same."""
     try:
-        float(text)
+        return float(text) == number
     except ValueError:
         return False
-    return True
 
 
 def _counts_rows(name: str, numbers: np.ndarray) -> bool:

@@ -81,10 +81,10 @@ def _readings(columns: Sequence[Column]) -> list[str]:
     for column in columns:
         name = quoted(column.name)
         if column.reading is not None and column.reading.open and column.example:
-            other = "thousands" if _is_fraction(column) else "a decimal mark"
+            other = "set thousands apart" if _is_fraction(column) else "be a decimal mark"
             found.append(
                 f"{name} can be read in two ways: {quoted(column.example)} was taken as "
-                f"{column.example_value:.12g}, though its mark could be that of {other}; "
+                f"{column.example_value:.12g}, though its mark could {other}; "
                 "--decimal settles it."
             )
         if column.reading is not None and column.reading.mixed:

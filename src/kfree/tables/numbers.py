@@ -167,9 +167,10 @@ def decide(found: Evidence, elsewhere: Evidence, hint: str = POINT) -> Reading:
         return Reading(Style(hint, OTHER[hint]))  # nothing but whole numbers
     if elsewhere.point != elsewhere.comma:
         hint = POINT if elsewhere.point > elsewhere.comma else COMMA
+    settled = bool(elsewhere.point) != bool(elsewhere.comma)
     # Three digits after a point are an everyday decimal fraction: not worth a word.
     everyday = hint == POINT and not found.either_comma
-    return Reading(Style(hint, OTHER[hint]), open=not everyday)
+    return Reading(Style(hint, OTHER[hint]), open=not (settled or everyday))
 
 
 def parsed(texts: Sequence[str | None], style: Style) -> np.ndarray:

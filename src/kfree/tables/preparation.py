@@ -17,7 +17,7 @@ from kfree.tables.kinds import (
     Cells,
     Column,
     as_texts,
-    cells_of_column,
+    cells_of_frame,
     finite,
     judge,
     refuse_too_large,
@@ -129,11 +129,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         frame, y = _as_frame(X), None if y is None else np.asarray(y)
         self._refuse_unknown(frame.columns)
         dropped, kept, codes = set(self.drop), set(self.keep), set(self.categorical)
-        cells = {
-            name: cells_of_column(column, category=name in codes)
-            for name, column in frame.items()
-            if name not in dropped
-        }
+        cells = cells_of_frame(frame, [n for n in frame.columns if n not in dropped], codes)
         texts = {
             name: found.texts
             for name, found in cells.items()
@@ -317,8 +313,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                     for circle in dates.circles_of(values)
                     if tells(dates.on_circle(values, circle), y)
                 ]
-            refuse_too_large(name, values)
-            table[:, j] = finite(values)
+            table[:, j] = values
+        refuse_too_large(self.numbers_, table)
+        table = finite(table)
         # Every used column has two values at least.
         self.median_ = np.nanmedian(table, axis=0) if table.size else np.empty(0)
         filled = np.where(np.isnan(table), self.median_, table)
@@ -329,7 +326,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def _read_numbers(self, frame: Any, tally: Tally) -> np.ndarray:
         """The columns of numbers and dates (n_rows, n_numbers) of a new table, NaN for missing."""
-        cells = {name: cells_of_column(frame[name]) for name in self.numbers_}
+        cells = cells_of_frame(frame, self.numbers_)
         styles = {c.name: c.style for c in self.columns_ if c.style is not None}
         texts = {
             name: found.texts
@@ -354,9 +351,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 if name in styles and reading.style.decimal != styles[name].decimal:
                     tally.read_otherwise[name] = reading.style.decimal
             tally.add_numbers(name, found.texts, values, noun)
-            refuse_too_large(name, values)
-            table[:, j] = finite(values)
-        return table
+            table[:, j] = values
+        refuse_too_large(self.numbers_, table)
+        return finite(table)
 
     def _one_hot(self, name: str, texts: list[str | None], tally: Tally) -> np.ndarray:
         """A feature (n_rows, n_values) for each value."""

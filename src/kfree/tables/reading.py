@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import gzip
 import io
@@ -10,12 +11,13 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kfree.plain_text import quoted, shown
 from kfree.tables.format import WESTERN, Format, detect
-from kfree.tables.kinds import as_texts
+from kfree.tables.kinds import WIDE, as_texts
 from kfree.tables.messages import TableError
 from kfree.tables.numbers import COMMA, MISSING, POINT, Style, given_style, read_columns
 
@@ -159,6 +161,9 @@ def _text_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[p
     import pandas as pd
 
     decoded = io.TextIOWrapper(stream, encoding=form.encoding, errors=WESTERN, newline="")
+    if len(form.names) >= WIDE:
+        yield from _wide_blocks(decoded, form, rows)
+        return
     blocks = pd.read_csv(
         decoded,
         sep=form.separator,
@@ -175,6 +180,37 @@ def _text_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[p
     with blocks:
         for block in blocks:
             yield block.drop(columns=AFTER_LAST) if form.trailing else block
+
+
+def _wide_blocks(lines: io.TextIOWrapper, form: Format, rows: int | None) -> Iterator[pd.DataFrame]:
+    """The same for thousands of columns, for each of which pandas takes as long as for many cells.
+
+    All cells are one array of texts, which takes more memory, and no time for a column.
+    """
+    import numpy as np
+    import pandas as pd
+
+    n_columns = len(form.names)
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader(lines, delimiter=form.separator, skipinitialspace=True)
+    filled = (row for row in reader if len(row) > 1 or any(row))
+    next(filled)  # the header
+    start = 0
+    while True:
+        block = list(islice(filled, rows or sys.maxsize))
+        if not block:
+            return
+        cells = np.full((len(block), n_columns), "", dtype=object)
+        for i, row in enumerate(block):
+            if len(row) > n_columns + form.trailing:
+                raise TableError(
+                    f"The table is not regular: row {start + i + 2} has {len(row):,} fields, but "
+                    f"the first has {n_columns:,}."
+                )
+            cells[i, : min(len(row), n_columns)] = row[:n_columns]
+        index = pd.RangeIndex(start, start + len(block))
+        yield pd.DataFrame(cells, columns=list(form.names), index=index, dtype=object)
+        start += len(block)
 
 
 def _parquet_blocks(
