@@ -326,6 +326,7 @@ class TestErrors:
 
     def test_without_typer_one_sentence(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "typer", None)
+        monkeypatch.setattr(sys, "argv", ["kfree", "paper"])
         with pytest.raises(SystemExit, match=r"typer is missing; pip install 'kfree\[cli\]'"):
             cli.main()
 

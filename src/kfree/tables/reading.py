@@ -251,6 +251,8 @@ def _opened(source: str | Path) -> Iterator[tuple[bytes, BinaryIO]]:
     """The beginning of a source, unpacked, and a stream of all of it."""
     with ExitStack() as stack:
         standard = str(source) == STANDARD
+        if standard and sys.stdin is None:
+            raise TableError("Standard input is closed.")
         raw = sys.stdin.buffer if standard else stack.enter_context(open(source, "rb"))
         head, stream = _peeked(raw)
         if head.startswith(GZIP):
