@@ -179,7 +179,7 @@ def test_no_more_are_estimated_than_contradicted():
 
 
 def test_estimated_number_is_near_on_separate_classes():
-    X, y = make_blobs(300, centers=3, cluster_std=0.6, random_state=0)
+    X, y = make_blobs(300, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
     wrong = np.random.default_rng(0).choice(300, 15, replace=False)
     y[wrong] = (y[wrong] + 1) % 3
     assert abs(audit_labels(KFreeClassifier(k_max=16).fit(X, y)).n_estimated - 15) <= 3

@@ -374,7 +374,7 @@ class TestEvaluate:
         result = run(*arguments, "-o", out, "--json", "--with", names)
         assert result.exit_code == 0, result.output
         found = json.loads(result.stdout)
-        methods = ["kfree k", "kfree k, boltzmann", "kfree k, boltzmann2", "kNN grid search"]
+        methods = ["kfree k", "kfree boltzmann", "kfree boltzmann2", "kNN grid search"]
         assert list(found["evaluations"]) == methods
         assert any("Fewer rows than the 2 folds: 'Eibe'" in note for note in found["notes"])
         for scores in found["evaluations"].values():

@@ -26,6 +26,7 @@ UNTRIED = (
     preprocessing.OneHotEncoder,
     preprocessing.OrdinalEncoder,
 )
+PLAIN_METRICS = ("minkowski", "euclidean", "manhattan", "chebyshev")
 
 
 def check_parts(model: Any) -> None:
@@ -37,11 +38,41 @@ def check_parts(model: Any) -> None:
     if classes.dtype.kind == "f":
         _demand(bool(np.isfinite(classes).all()), "classes")
     _demand(bool((classes[1:] > classes[:-1]).all()), "classes")
+    _check_arrays(steps[-1])
     for step, after in pairwise(steps):
         made = _tried(step)
         expected = getattr(after, "n_features_in_", None)
         if made is not None and expected is not None:
             _demand(made == expected, f"{type(step).__name__} and {type(after).__name__}")
+
+
+def _check_arrays(classifier: Any) -> None:
+    """No number that a classifier keeps is NaN, and its points are as wide as it says.
+
+    Points of other metrics than these are kept in a form of their own, which only `fitted_state`
+    knows, and those of nan_euclidean may be NaN.
+    """
+    state = classifier.__getstate__()
+    metric = getattr(classifier, "metric", None)
+    for values in _arrays(state):
+        if values.dtype.kind == "f" and metric != "nan_euclidean":
+            _demand(not np.isnan(values).any(), "numbers")
+    fitted = state.get("_fitted")
+    points = fitted.get("points") if isinstance(fitted, dict) else None
+    if isinstance(points, np.ndarray) and metric in PLAIN_METRICS:
+        width = (classifier.n_features_in_,)
+        _demand(points.shape[1:] == width and bool(np.isfinite(points).all()), "points")
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _arrays(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _arrays(part)
 
 
 def _steps(model: Any) -> Iterator[Any]:

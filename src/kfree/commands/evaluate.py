@@ -170,13 +170,13 @@ def _commonest(jobs: int) -> BaseEstimator:
 COMPARED: dict[str, tuple[str, Callable[[int], BaseEstimator]]] = {
     **{name: (f"kfree {name}", partial(_kfree, name, USUAL_STRUCTURE)) for name in MODELS},
     **{
-        structure: (f"kfree k, {structure}", partial(_kfree, "k", structure))
+        structure: (f"kfree {structure}", partial(_kfree, "k", structure))
         for structure in STRUCTURES
         if structure != USUAL_STRUCTURE
     },
     "knn": ("kNN grid search", lambda jobs: SearchedKNN(n_jobs=jobs)),
     "forest": ("random forest", _forest),
-    "logistic": ("logistic regression", _logistic),
+    "logistic": ("logistic", _logistic),
     "commonest": ("commonest class", _commonest),
 }
 
