@@ -137,6 +137,13 @@ class TestTables:
         assert fitted.numbers_ == ["other", "money", "share"]
         assert fitted.center_[1:] == pytest.approx([19500.5, 0.0975])
 
+    def test_readable(self):
+        frame = frame_of(money=["$1,006", "$923"] * 20, color=[" red", "?"] * 20)
+        found = TablePreparation().fit(frame).readable(frame)
+        assert found["money"].tolist()[:2] == [1006.0, 923.0]
+        assert found["color"].tolist()[:2] == ["red", None]
+        assert list(found.columns) == list(frame.columns)
+
     def test_marks_that_contradict_each_other(self):
         mixed = ["1,5"] * 4 + [f"{i}.5" for i in range(36)]
         fitted = TablePreparation().fit(frame_of(mixed=mixed))

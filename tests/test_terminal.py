@@ -73,6 +73,12 @@ class TestText:
         assert all(line.startswith("  ") and len(line) <= 30 for line in lines)
         assert " ".join(stream.getvalue().split()).endswith("that are many \\x07")
 
+    def test_empty_lines_stay(self):
+        stream = io.StringIO()
+        console = Console(file=stream, force_terminal=True, width=30, color_system=None)
+        telling._print(console, "\nb", None)
+        assert [line.rstrip() for line in stream.getvalue().splitlines()] == ["", "b"]
+
 
 class TestControlCharacters:
     def clean(self, text):

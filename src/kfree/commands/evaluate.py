@@ -59,9 +59,9 @@ def evaluate(
         typer.Option(
             "--with",
             metavar="NAMES",
-            help="What to compare, with commas between: k, boltzmann and boltzmann2 (kfree under "
-            "its three structures), knn (k by a grid search), forest, logistic, commonest. If not "
-            f"given: {', '.join(USUALLY)}.",
+            help=f"What to compare, with commas between: {', '.join(COMPARED)} (boltzmann and "
+            "boltzmann2: kfree under its other structures; knn: k by a grid search). If not given: "
+            f"{', '.join(USUALLY)}.",
         ),
     ] = None,
     drop: options.Drop = None,

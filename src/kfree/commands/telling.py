@@ -106,7 +106,7 @@ def console(stderr: bool = False) -> Console:
 
 def _print(console: Console, text: str, style: str | None) -> None:
     for line in without_controls(text).split("\n"):
-        if console.is_terminal:
+        if console.is_terminal and line:
             # Lines break between words, and go on as far to the right as they began.
             margin = len(line) - len(line.lstrip(" "))
             words = Text(line[margin:], style=style or "")

@@ -244,6 +244,34 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             if name not in self.date_formats_
         }
 
+    def readable(self, X: Any) -> Any:
+        """The table as it was understood, for people: numbers as numbers, None for empty cells.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+
+        Returns
+        -------
+        pandas.DataFrame
+            Of the same rows and columns. Dates, categories, texts and what was left out stay as
+            they are written, without surrounding blanks.
+        """
+        import pandas as pd
+        from pandas.api.types import is_string_dtype
+
+        frame = _as_frame(X)
+        numbers = self.numbers_of(frame)
+        columns = {}
+        for name, column in frame.items():
+            if name in numbers:
+                columns[name] = pd.Series(numbers[name], index=frame.index)
+            elif is_string_dtype(column.dtype) and hasattr(column, "str"):
+                columns[name] = pd.Series(as_texts(column), index=frame.index, dtype=object)
+            else:
+                columns[name] = column
+        return pd.DataFrame(columns, index=frame.index)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features made: the column, or column=value for a category.
 
