@@ -13,6 +13,8 @@ from kfree import validation
 from kfree.classifier import KFreeClassifier
 from kfree.label_noise import WrongLabels, estimate_wrong
 
+# Classifiers with leave-one-out probabilities; `training_rows` must know their rows.
+AUDITED = (KFreeClassifier,)
 # Stands where a row has fewer neighbors with the suggested label than were asked for.
 NOBODY = -1
 
@@ -125,15 +127,14 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     array([0, 1])
     """
     classifier = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(classifier, KFreeClassifier):
+    if not isinstance(classifier, AUDITED):
         raise TypeError(
             "audit_labels needs a KFreeClassifier, or a Pipeline that ends in one; "
             f"got {type(classifier).__name__}."
         )
     check_is_fitted(classifier)
     validation.check_n_listed(n_neighbors)
-    fitted = classifier._model
-    given = fitted.labels
+    given, indices, distances = training_rows(classifier)
     if probabilities is None:
         probabilities = classifier.predict_proba(None)
     else:
@@ -145,9 +146,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     # weighted by the entropy 0.002 above; margins, thresholds for each class and a second pass
     # without the suspects found fewer. This one also puts the contradicted rows first.
     order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
-    neighbors, distances = nearest_with_label(
-        fitted.graph.indices, fitted.graph.distances, given, suggested, n_neighbors
-    )
+    neighbors, distances = nearest_with_label(indices, distances, given, suggested, n_neighbors)
     return LabelAudit(
         rows=order,
         given=classifier.classes_[given[order]],
@@ -156,8 +155,14 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
         suggested_probability=suggested_probability[order],
         neighbors_against=neighbors[order],
         distances_against=distances[order],
-        wrong=estimate_wrong(probabilities, given, fitted.graph.indices),
+        wrong=estimate_wrong(probabilities, given, indices),
     )
+
+
+def training_rows(classifier: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels of the training rows, and each row's neighbors (n_rows, n_neighbors) and distances."""
+    fitted = classifier._model
+    return fitted.labels, fitted.graph.indices, fitted.graph.distances
 
 
 def strongest_other(

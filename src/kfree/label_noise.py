@@ -10,11 +10,11 @@ labels are as frequent deep inside as anywhere. So the share of contradicted row
     r(s) = e + (1 - e) q(s),    q(s) = (C - 1)/C * sigmoid(b - a s),
 
 the lapse rate e of psychometric curves over a curve that falls from the border on, and e times the
-number of rows is the number of wrong labels. At the border (s = 0) chance decides, hence b >= 0;
-and a and b are bounded so that the curve has fallen where depths are many times their spread, as
-they are where classes are well apart: contradictions there are no overlap. e has an interval by its
-profile likelihood. How deep a row lies can be measured in several ways, and none is right for all
-data: the estimate is the median of theirs, and the interval spans all of theirs.
+number of rows is the number of wrong labels. At the border (s = 0) chance decides, hence b >= 0.
+Where classes are well apart, depths are many times their spread; contradictions there are no
+overlap, so the curve must have fallen, and a and b are bounded. e has an interval by its profile
+likelihood. How deep a row lies can be measured in several ways, and none is right for all data: the
+estimate is the median of theirs, and the interval spans all of theirs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,26 @@ N_DEPTHS = 200
 SMALLEST = 1e-12
 # Depths are divided by their spread, but none becomes larger than this.
 DEEPEST = 30.0
-# Where the search for b and log a begins, and its bounds; chosen on made data sets without a wrong
-# label, and on data sets with labels flipped. `make audit` measures on others of the former.
-STARTS = ((0.5, -0.35), (0.5, 0.7))
-LOWEST, HIGHEST = (0.0, float(np.log(0.7))), (1.75, 4.0)
+# From this mean depth on, in units of their spread, classes are well apart.
+APART = 4.0
 N_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Bounds of b and log a, and where the search begins.
+
+    Chosen on made data sets without a wrong label, and on data sets with labels flipped; `make
+    audit` measures on others of the former.
+    """
+
+    lowest: tuple[float, float]
+    highest: tuple[float, float]
+    starts: tuple[tuple[float, float], ...]
+
+
+FREE = Curves((0.0, -6.0), (8.0, 4.0), ((0.5, -1.0), (0.5, 0.7)))
+FALLEN = Curves((0.0, float(np.log(0.7))), (1.75, 4.0), ((0.5, -0.35), (0.5, 0.7)))
 
 
 @dataclass(frozen=True)
@@ -143,34 +158,39 @@ def lapse_rate(
     values, cell = np.unique(scaled, return_inverse=True)
     n_all = np.bincount(cell).astype(float)
     n_bad = np.bincount(cell, contradicted)
-    losses = _least_losses(values, n_all, n_bad, (n_classes - 1) / n_classes)
-    best = int(np.argmin(losses))
-    likely = SHARES[losses <= losses[best] + DROP]
-    return float(SHARES[best]), float(likely.min()), float(likely.max())
+    most = (n_classes - 1) / n_classes
+    found = []
+    # Where classes are not well apart either may be right, and the interval spans both.
+    for curves in (FALLEN,) if scaled.mean() > APART else (FREE, FALLEN):
+        losses = _least_losses(values, n_all, n_bad, most, curves)
+        best = int(np.argmin(losses))
+        likely = SHARES[losses <= losses[best] + DROP]
+        found.append((float(SHARES[best]), float(likely.min()), float(likely.max())))
+    return found[0][0], min(low for _, low, _ in found), max(high for _, _, high in found)
 
 
 def _least_losses(
-    depth: NDArray, n_all: NDArray, n_bad: NDArray, most: float
+    depth: NDArray, n_all: NDArray, n_bad: NDArray, most: float, curves: Curves
 ) -> NDArray[np.float64]:
     """The smallest negative log likelihood over b and log a, for each of `SHARES`.
 
     Fisher scoring with damping, for all shares and both starting points at once.
     """
-    share = np.tile(SHARES, len(STARTS))[:, None]  # (n_problems, 1)
-    at = np.repeat(np.array(STARTS), len(SHARES), axis=0)  # (n_problems, 2): b, log a
+    share = np.tile(SHARES, len(curves.starts))[:, None]  # (n_problems, 1)
+    at = np.repeat(np.array(curves.starts), len(SHARES), axis=0)  # (n_problems, 2): b, log a
     damping = np.full(len(at), 1e-2)
     loss, slope, information = _curve_fit(at, share, depth, n_all, n_bad, most)
     for _ in range(N_STEPS):
         scale = information[:, [0, 1], [0, 1]].max(axis=1) + SMALLEST
         damped = information + (damping * scale)[:, None, None] * np.eye(2)
         step = np.linalg.solve(damped, slope[:, :, None])[:, :, 0]
-        tried = np.clip(at - step, LOWEST, HIGHEST)
+        tried = np.clip(at - step, curves.lowest, curves.highest)
         new = _curve_fit(tried, share, depth, n_all, n_bad, most)
         better = new[0] < loss
         damping = np.where(better, damping / 4, damping * 8)
         at[better], loss[better] = tried[better], new[0][better]
         slope[better], information[better] = new[1][better], new[2][better]
-    return loss.reshape(len(STARTS), -1).min(axis=0)
+    return loss.reshape(len(curves.starts), -1).min(axis=0)
 
 
 def _curve_fit(
