@@ -20,6 +20,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
+from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
@@ -50,6 +52,10 @@ N_SPLITS = 5
 N_SPLITS_GRID = 4
 CANDIDATES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 
+# Data sets without a wrong label, made at random, for the number of wrong labels. Other seeds than
+# those that the estimate was developed on.
+CLEAN_SEEDS = range(100, 130)
+
 KFREE, KNN, GRID, FOREST = "kfree", "kNN, k = 5", "kNN, grid search", "random forest"
 TITLES = {
     KFREE: "`audit_labels(KFreeClassifier().fit(X, y))`",
@@ -66,6 +72,7 @@ class Suspicion:
 
     score: np.ndarray  # (n_samples,)
     n_wrong: int
+    interval: tuple[int, int] | None = None  # of the number of wrong labels
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,22 @@ class Found:
     auroc: float
     precision: float  # at the number flipped
     estimate_ratio: float  # labels said to be wrong, per label flipped
+    covered: float  # 1 if the interval of that number holds the number flipped; nan: there is none
+    above_zero: float  # 1 if the interval lies above 0
     seconds: float
+
+
+@dataclass(frozen=True)
+class Clean:
+    """What was said of one data set without a wrong label."""
+
+    data: str
+    n_samples: int
+    n_contradicted: int
+    n_expected: float  # contradictions, by the model's own probabilities
+    n_estimated: int
+    low: int
+    high: int
 
 
 @dataclass(frozen=True)
@@ -114,14 +136,17 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"[{number:2d}/{len(chosen)}] {name:15}", end="", flush=True)
             cells += measure(name, Store(options.cache), options.quick)
             print(f"  {time.perf_counter() - start:6.0f} s so far", flush=True)
+        seeds = CLEAN_SEEDS[:2] if options.quick or options.only else CLEAN_SEEDS
+        clean = [measure_clean(seed, Store(options.cache)) for seed in seeds]
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here; --fresh starts anew.")
         return 130
     print(summary(cells))
+    print(clean_words(clean))
     if options.only or options.quick:
         print("\nOnly a part was measured: docs/audit.md stays as it is.")
         return 0
-    write(REPORT, report(cells))
+    write(REPORT, report(cells, clean))
     write(TABLE, as_csv(cells))
     print(f"\nWritten: {REPORT.relative_to(ROOT)}, {TABLE.relative_to(ROOT)}")
     return 0
@@ -174,6 +199,49 @@ def measure(name: str, store: Store, quick: bool) -> list[Cell]:
     return cells
 
 
+def make_clean(seed: int) -> tuple[str, np.ndarray, np.ndarray]:
+    """A data set whose labels are drawn from what X says of them: overlap, and no wrong label."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([150, 300, 600, 1000]))
+    y = rng.integers(0, 2, n)
+    kind = CLEAN_KINDS[seed % len(CLEAN_KINDS)]
+    if kind == "two Gaussians, 1 apart":
+        X = rng.normal(size=(n, 2)) + y[:, None] * np.array([1.0, 0.0])
+    elif kind == "two Gaussians, 2 apart":
+        X = rng.normal(size=(n, 3)) + y[:, None] * 2.0 / np.sqrt(3)
+    elif kind == "four Gaussians":
+        y = rng.integers(0, 4, n)
+        X = rng.normal(size=(n, 5))
+        X[:, 0] += 2.0 * (y % 2)
+        X[:, 1] += 2.0 * (y // 2)
+    elif kind == "moons":
+        X, y = make_moons(n, noise=0.3, random_state=seed)
+    elif kind == "one Gaussian inside another":
+        X = rng.normal(size=(n, 8)) * (1 + 0.8 * y[:, None])
+    else:
+        X = rng.uniform(-1, 1, (n, 4))
+        y = (rng.random(n) < expit(3 * X[:, 0] + 2 * X[:, 1] * X[:, 2])).astype(int)
+    return kind, X, y
+
+
+def measure_clean(seed: int, store: Store) -> Clean:
+    kind, X, y = make_clean(seed)
+    key = {"seed": seed, "kind": kind, **source()}
+    kept = store.get(f"clean {seed}", key)
+    if kept is None:
+        with threadpool_limits(1):
+            model = KFreeClassifier().fit(StandardScaler().fit_transform(X), y)
+            probabilities = model.predict_proba(None)
+            audit = audit_labels(model, probabilities=probabilities)
+        low, high = audit.wrong.interval
+        n_expected = float((1.0 - probabilities.max(axis=1)).sum())
+        kept = asdict(
+            Clean(kind, len(y), audit.n_contradicted, n_expected, audit.n_estimated, low, high)
+        )
+        store.put(f"clean {seed}", key, kept)
+    return Clean(**kept)
+
+
 def flip(labels: np.ndarray, rate: float, repetition: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels of which a share was changed to another class at random, and which ones."""
     rng = np.random.default_rng([repetition, round(1000 * rate)])
@@ -202,15 +270,21 @@ def judge(suspect: Callable, X: np.ndarray, y: np.ndarray, flipped: np.ndarray) 
         auroc=float(roc_auc_score(flipped, -said.score)),
         precision=float(flipped[first].mean()),
         estimate_ratio=said.n_wrong / n_flipped,
+        covered=within(said.interval, n_flipped),
+        above_zero=float("nan") if said.interval is None else float(said.interval[0] > 0),
         seconds=seconds,
     )
+
+
+def within(interval: tuple[int, int] | None, number: int) -> float:
+    return float("nan") if interval is None else float(interval[0] <= number <= interval[1])
 
 
 def by_kfree(X: np.ndarray, y: np.ndarray) -> Suspicion:
     audit = audit_labels(KFreeClassifier().fit(X, y))
     score = np.empty(len(y))
     score[audit.rows] = audit.score
-    return Suspicion(score, audit.n_estimated)
+    return Suspicion(score, audit.n_estimated, audit.wrong.interval)
 
 
 def by_knn(X: np.ndarray, y: np.ndarray) -> Suspicion:
@@ -258,11 +332,16 @@ def conditions(name: str, rate: float, repetition: int, method: str) -> dict[str
         "scikit-learn": version("scikit-learn"),
     }
     if method == KFREE:
-        key["source"] = digest_model()
-        key["audit"] = digest_files([ROOT / "src" / "kfree" / "audit.py"])
+        key |= source()
     else:
         key["cleanlab"] = version("cleanlab")
     return key
+
+
+def source() -> dict[str, object]:
+    """The code that kfree's results depend on."""
+    files = [ROOT / "src" / "kfree" / name for name in ("audit.py", "label_noise.py")]
+    return {"source": digest_model(), "audit": digest_files(files)}
 
 
 def mean_of(cells: list[Cell], measure: str, **where: object) -> float:
@@ -302,7 +381,83 @@ MEASURES = (
 )
 
 
-def report(cells: list[Cell]) -> str:
+CLEAN_KINDS = (
+    "two Gaussians, 1 apart",
+    "two Gaussians, 2 apart",
+    "four Gaussians",
+    "moons",
+    "one Gaussian inside another",
+    "logistic",
+)
+
+
+def clean_words(clean: list[Clean]) -> str:
+    n_zero = sum(one.low == 0 for one in clean)
+    return (
+        f"Of {len(clean)} made data sets without a wrong label, the 95 % interval of the number of "
+        f"wrong labels contains 0 on {n_zero}."
+    )
+
+
+def about_number(cells: list[Cell], clean: list[Clean]) -> list[str]:
+    """How many labels are said to be wrong, where none is, and where some are."""
+    rows = []
+    for kind in CLEAN_KINDS:
+        these = [one for one in clean if one.data == kind]
+        if these:
+            rows.append(
+                [
+                    kind,
+                    str(len(these)),
+                    str(round(np.mean([one.n_samples for one in these]))),
+                    f"{np.mean([one.n_contradicted for one in these]):.0f}",
+                    f"{np.mean([one.n_expected for one in these]):.0f}",
+                    f"{np.median([one.n_estimated for one in these]):.0f}",
+                    str(sum(one.low == 0 for one in these)),
+                ]
+            )
+    said = [
+        [
+            f"{rate:.0%}",
+            f"{median_of(cells, 'estimate_ratio', method=KFREE, rate=rate):.2f}",
+            *(
+                f"{np.quantile(by_data(cells, 'estimate_ratio', method=KFREE, rate=rate), q):.2f}"
+                for q in (0.25, 0.75)
+            ),
+            f"{mean_of(cells, 'covered', method=KFREE, rate=rate):.0%}",
+            f"{mean_of(cells, 'above_zero', method=KFREE, rate=rate):.0%}",
+        ]
+        for rate in RATES
+    ]
+    return [
+        "",
+        "## How many labels are wrong",
+        "",
+        "The model's probabilities are learned from the labels as they are, wrong ones included, "
+        "so the number of contradictions that they expect, the sum of 1 - max p, grows with wrong "
+        "labels as it does with overlap: the excess over it is near 0 on flipped labels too. "
+        "`n_estimated` therefore looks at where the contradictions are (`kfree.label_noise`).",
+        "",
+        clean_words(clean) + " By how they were made (means over the data sets of a kind, the "
+        "estimate as the median):",
+        "",
+        markdown_table(
+            ["made of", "sets", "rows", "contradicted", "sum of 1 - max p", "estimate", "0 inside"],
+            rows,
+        ),
+        "",
+        "On the data sets above, with labels flipped: the estimate per label flipped (median and "
+        "quartiles over the data sets), how often the interval holds the number flipped, and how "
+        "often it lies above 0. The data sets' own wrong labels count as well.",
+        "",
+        markdown_table(
+            ["flipped", "said / flipped", "lower quartile", "upper quartile", "held", "above 0"],
+            said,
+        ),
+    ]
+
+
+def report(cells: list[Cell], clean: list[Clean]) -> str:
     names = sorted({c.data for c in cells})
     n_cells = len(cells) // len(METHODS)
     lines = [
@@ -315,7 +470,7 @@ def report(cells: list[Cell]) -> str:
         f"How well are wrong labels found? On {len(names)} data sets, all there are of up to "
         f"{MOST_ROWS:,} rows, 2, 5 and 10 % of the labels were changed to another class at random, "
         f"1 to {MOST_REPETITIONS} times with fixed seeds: {n_cells} cases. Features are "
-        "standardised. Every method had one core.",
+        "standardized. Every method had one core.",
         "",
         *[f"- {method}: {title}" for method, title in TITLES.items()],
         "",
@@ -343,7 +498,7 @@ def report(cells: list[Cell]) -> str:
                 [
                     title,
                     f"{rate:.0%}",
-                    *emphasised(
+                    *emphasized(
                         [of(cells, name, method=m, rate=rate) for m in METHODS], digits, more
                     ),
                 ]
@@ -351,6 +506,7 @@ def report(cells: list[Cell]) -> str:
                 for rate in RATES
             ],
         ),
+        *about_number(cells, clean),
     ]
     for name, title, digits, more in (
         ("auroc", "AUROC", 3, True),
@@ -362,7 +518,7 @@ def report(cells: list[Cell]) -> str:
             first = next(c for c in cells if c.data == one)
             values = [mean_of(cells, name, method=m, data=one) for m in METHODS]
             size = [str(first.n_samples), str(first.n_features), str(first.n_classes)]
-            rows.append([one, *size, *emphasised(values, digits, more)])
+            rows.append([one, *size, *emphasized(values, digits, more)])
         lines += ["", f"## {title}", "", "Means over the three shares and the repetitions.", ""]
         lines += [markdown_table(["data", "N", "d", "C", *METHODS], rows)]
     return "\n".join(lines) + "\n"
@@ -391,7 +547,7 @@ def findings(cells: list[Cell]) -> list[str]:
     return lines
 
 
-def emphasised(values: list[float], digits: int, more: bool | None) -> list[str]:
+def emphasized(values: list[float], digits: int, more: bool | None) -> list[str]:
     """The best in bold, all of them where they agree as printed; None: nothing is best."""
     shown = [f"{value:.{digits}f}" for value in values]
     if more is None:

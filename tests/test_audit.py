@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier
-from kfree.audit import audit_labels, count_confident, nearest_with_label
+from kfree.audit import audit_labels, nearest_with_label
+from kfree.label_noise import depth_by_rank, lapse_rate
 
 STRUCTURES = ["asymmetric", "boltzmann", "boltzmann2"]
 
@@ -121,29 +122,64 @@ def test_too_few_neighbors_with_a_label_are_marked():
     np.testing.assert_array_equal(far, [[1.0, 3.0], [1.0, np.nan], [3.0, np.nan]])
 
 
-def test_estimated_number_by_hand():
-    proba = np.array([[0.9, 0.1], [0.7, 0.3], [0.1, 0.9], [0.2, 0.8], [0.9, 0.1]])
-    labels = np.array([0, 0, 1, 1, 1])  # thresholds 0.8 and 0.6
-    assert count_confident(proba, labels) == 1
-    assert count_confident(proba[:4], labels[:4]) == 0
+def test_depth_by_rank():
+    neighbors = np.array([[1, 2, 3], [0, 2, 3], [3, 1, 0], [2, 1, 0]])
+    predicted = np.array([0, 0, 1, 1])
+    np.testing.assert_allclose(np.exp(depth_by_rank(predicted, neighbors, 1)), [2, 2, 2, 2])
+    # Two others stand in the second and third place; a third there is not.
+    np.testing.assert_allclose(np.exp(depth_by_rank(predicted, neighbors, 2)), [3, 3, 3, 3])
+    np.testing.assert_allclose(np.exp(depth_by_rank(predicted, neighbors, 3)), [4, 4, 4, 4])
 
 
-def test_a_label_of_one_row_makes_no_others_wrong():
-    """Left out, the row says nothing of its label, so that all others are surer of it."""
-    proba = np.array([[0.5, 0.4, 0.1], [0.9, 0.05, 0.05], [0.3, 0.6, 0.1], [0.1, 0.8, 0.1]])
-    proba = np.vstack([proba, [0.6, 0.395, 0.005]])
-    assert count_confident(proba, np.array([0, 0, 1, 1, 2])) == 0
+def test_lapse_rate_is_found_again():
+    """Contradictions drawn from the curve itself: the interval holds the truth, and 0 or not."""
+    rng = np.random.default_rng(0)
+    depth = rng.uniform(0, 4, 3000)
+    overlap = 0.5 / (1 + np.exp(2 * depth))
+    for share in (0.0, 0.08):
+        bad = rng.random(3000) < share + (1 - share) * overlap
+        found, low, high = lapse_rate(depth, bad, 2)
+        assert low <= share <= high
+        assert (low == 0) == (share == 0)
+        assert abs(found - share) < 0.02
+
+
+def test_overlap_alone_is_said_to_be_overlap():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 2)) + y[:, None] * [1.5, 0.0]
+    audit = audit_labels(KFreeClassifier().fit(X, y))
+    assert audit.n_contradicted > 60
+    assert audit.wrong.explained_by_overlap
+    assert "no more than overlap of the classes explains" in audit.wrong.in_words
+
+
+def test_wrong_labels_beyond_overlap_are_said():
+    X, y = make_blobs(400, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
+    wrong = np.random.default_rng(0).choice(400, 40, replace=False)
+    y[wrong] = (y[wrong] + 1) % 3
+    audit = audit_labels(KFreeClassifier(k_max=32).fit(X, y))
+    low, high = audit.wrong.interval
+    assert 0 < low <= 40 <= high
+    assert f"about {audit.n_estimated} labels are wrong" in audit.wrong.in_words
+
+
+def test_no_contradiction_at_all():
+    X, y = make_blobs(60, centers=[[0, 0], [90, 0]], random_state=0)
+    wrong = audit_labels(KFreeClassifier(k_max=8).fit(X, y)).wrong
+    assert (wrong.n_estimated, wrong.interval[0]) == (0, 0)
+    assert wrong.in_words == "No label looks wrong."
 
 
 def test_no_more_are_estimated_than_contradicted():
     X, y = make_blobs(90, centers=3, cluster_std=4.0, random_state=0)
     y[5] = 3
     audit = audit_labels(KFreeClassifier().fit(X, y))
-    assert 0 < audit.n_estimated <= audit.n_contradicted
+    assert 0 <= audit.n_estimated <= audit.wrong.interval[1] <= audit.n_contradicted
 
 
 def test_estimated_number_is_near_on_separate_classes():
-    X, y = make_blobs(300, centers=3, cluster_std=0.6, random_state=0)
+    X, y = make_blobs(300, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
     wrong = np.random.default_rng(0).choice(300, 15, replace=False)
     y[wrong] = (y[wrong] + 1) % 3
     assert abs(audit_labels(KFreeClassifier(k_max=16).fit(X, y)).n_estimated - 15) <= 3

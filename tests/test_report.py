@@ -13,16 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_blobs
-from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier
-from kfree.evaluation.protocol import splitter
 from kfree.page import Code, Details, Points, Table, Terms, Text, document, element
 from kfree.report import make_report
-from kfree.report.comparison import COMMONEST, KFREE, KNN, best_k, compare, count_votes
+from kfree.report.comparison import COMMONEST, KFREE, KNN, compare
 from kfree.report.findings import calibration_by_chance
 
 matplotlib.use("Agg")
@@ -113,25 +111,6 @@ def test_rows_are_left_out_once(monkeypatch):
     assert asked == [None]
     p = found.posterior.class_probabilities[found.audit.rows]
     np.testing.assert_array_equal(found.audit.given_probability, p[range(60), y[found.audit.rows]])
-
-
-def test_knn_search_is_that_of_scikit_learn():
-    X, y = make_blobs(160, centers=4, cluster_std=3.0, random_state=1)
-    like = KFreeClassifier()
-    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": range(1, 51)}, cv=splitter(y, 4))
-    search.fit(X, y)
-    assert best_k(X, y, 4, like) == search.best_params_["n_neighbors"] > 1
-    votes = count_votes(X, y, X[:30] + 0.1, 4, np.array([1, 7]), like)
-    for i, k in enumerate((1, 7)):
-        knn = KNeighborsClassifier(n_neighbors=k).fit(X, y)
-        np.testing.assert_allclose(votes[:, i] / k, knn.predict_proba(X[:30] + 0.1))
-
-
-def test_knn_uses_the_metric_of_the_classifier():
-    X = np.array([[0.0, 0.0], [3.0, 3.0], [0.0, 4.5]])
-    for p, nearest in ((2, 1), (1, 2)):
-        votes = count_votes(X[1:], np.array([1, 2]), X[:1], 3, np.array([1]), KFreeClassifier(p=p))
-        assert votes[0, 0].argmax() == nearest
 
 
 def test_comparison_on_folds():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.classifier import KFreeClassifier
-from kfree.neighbors.search import Search
+from kfree.label_noise import WrongLabels, estimate_wrong
 
+# Classifiers with leave-one-out probabilities; `training_rows` must know their rows.
+AUDITED = (KFreeClassifier,)
 # Stands where a row has fewer neighbors with the suggested label than were asked for.
 NOBODY = -1
 
@@ -40,10 +44,9 @@ class LabelAudit:
         no more among the neighbors that the model looks at.
     distances_against : ndarray of shape (n_samples, n_neighbors)
         How far they are; nan where there are no more.
-    n_estimated : int
-        An estimate of how many labels are wrong: contradicted rows that are as sure of another
-        label as rows which have that label are on average (after the count of confident learning,
-        Northcutt et al. 2021). Where classes overlap it also counts rows whose label is right.
+    wrong : WrongLabels
+        An estimate of how many labels are wrong beyond what overlapping classes explain, with its
+        interval.
     """
 
     rows: np.ndarray
@@ -53,7 +56,7 @@ class LabelAudit:
     suggested_probability: np.ndarray
     neighbors_against: np.ndarray
     distances_against: np.ndarray
-    n_estimated: int
+    wrong: WrongLabels
 
     @property
     def score(self) -> np.ndarray:
@@ -65,9 +68,14 @@ class LabelAudit:
         """How many rows, the first ones, have another label that is more probable than theirs."""
         return int((self.suggested_probability > self.given_probability).sum())
 
+    @property
+    def n_estimated(self) -> int:
+        """An estimate of how many labels are wrong; `wrong` has its interval."""
+        return self.wrong.n_estimated
+
     def take(self, n_rows: int) -> LabelAudit:
-        """The first rows only; `n_estimated` stays that of all rows."""
-        arrays = {name: value for name, value in vars(self).items() if name != "n_estimated"}
+        """The first rows only; `wrong` stays that of all rows."""
+        arrays = {name: value for name, value in vars(self).items() if name != "wrong"}
         return replace(self, **{name: value[:n_rows] for name, value in arrays.items()})
 
     def to_frame(self) -> Any:
@@ -121,15 +129,14 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     array([0, 1])
     """
     classifier = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(classifier, KFreeClassifier):
+    if not isinstance(classifier, AUDITED):
         raise TypeError(
             "audit_labels needs a KFreeClassifier, or a Pipeline that ends in one; "
             f"got {type(classifier).__name__}."
         )
     check_is_fitted(classifier)
     validation.check_n_listed(n_neighbors)
-    fitted = classifier._model
-    given = fitted.labels
+    given, indices, measure = training_rows(classifier)
     if probabilities is None:
         probabilities = classifier.predict_proba(None)
     else:
@@ -141,9 +148,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     # weighted by the entropy 0.002 above; margins, thresholds for each class and a second pass
     # without the suspects found fewer. This one also puts the contradicted rows first.
     order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
-    neighbors, distances = nearest_with_label(
-        fitted.search, fitted.graph.indices, given, suggested, n_neighbors
-    )
+    neighbors, distances = nearest_with_label(indices, measure, given, suggested, n_neighbors)
     return LabelAudit(
         rows=order,
         given=classifier.classes_[given[order]],
@@ -152,8 +157,17 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
         suggested_probability=suggested_probability[order],
         neighbors_against=neighbors[order],
         distances_against=distances[order],
-        n_estimated=count_confident(probabilities, given),
+        wrong=estimate_wrong(probabilities, given, indices),
     )
+
+
+def training_rows(classifier: Any) -> tuple[np.ndarray, np.ndarray, Callable]:
+    """Labels of the training rows, each row's neighbors (n_rows, n_neighbors), and their distance.
+
+    The distance is a function of rows and neighbors, both flat.
+    """
+    fitted = classifier._model
+    return fitted.labels, fitted.graph.indices, partial(fitted.search.between, fitted.search.points)
 
 
 def strongest_other(
@@ -167,22 +181,8 @@ def strongest_other(
     return probabilities[rows, labels], other, others[rows, other]
 
 
-def count_confident(probabilities: np.ndarray, labels: np.ndarray) -> int:
-    """How many rows reach the threshold of another label that is more probable than their own.
-
-    The threshold of a label is its mean probability over the rows that have it. A label of one row
-    has next to none, as that row is left out; nearly all rows reach it, and so confident learning,
-    which does not ask for the more probable label, would count nearly all that are in doubt.
-    """
-    n_classes = probabilities.shape[1]
-    own = probabilities[np.arange(len(labels)), labels]
-    threshold = np.bincount(labels, own, n_classes) / np.bincount(labels, minlength=n_classes)
-    reached = np.where(probabilities >= threshold, probabilities, -1.0)
-    return int((reached.max(axis=1) > own).sum())
-
-
 def nearest_with_label(
-    search: Search, indices: np.ndarray, labels: np.ndarray, wanted: np.ndarray, n: int
+    indices: np.ndarray, measure: Callable, labels: np.ndarray, wanted: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each row's neighbors (n_rows, k_max), nearest first, the first `n` with a wanted label."""
     has_it = labels[indices] == wanted[:, None]  # (n_rows, k_max)
@@ -191,7 +191,7 @@ def nearest_with_label(
     chosen = np.full((len(indices), n), NOBODY, dtype=np.int64)
     far = np.full((len(indices), n), np.nan)
     chosen[row, place[row, column]] = indices[row, column]
-    far[row, place[row, column]] = search.between(search.points, row, indices[row, column])
+    far[row, place[row, column]] = measure(row, indices[row, column])
     # Beyond the first neighbors lists are in order across the candidates of k only.
     order = np.argsort(far, axis=1, kind="stable")
     return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(far, order, axis=1)

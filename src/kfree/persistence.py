@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import stat
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,9 +36,12 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.atomic import replacing
 from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
 from kfree.classifier import KFreeClassifier
+from kfree.model_parts import check_parts
+from kfree.plain_text import quoted, shown
 from kfree.tables import TablePreparation
 
-FORMAT = 1
+# Files of format 1 kept tables in another way.
+FORMAT = 2
 # The member that says what the file is, and the one that skops begins with.
 HEADER = "kfree.json"
 SCHEMA = "schema.json"
@@ -44,6 +49,8 @@ SCHEMA = "schema.json"
 ARRAY = re.compile(r"[0-9]+\.npy")
 # How deep a model may be nested; a Pipeline in a Pipeline is about ten.
 DEEPEST = 100
+# How many names of types an error lists.
+MOST_NAMES = 6
 
 CLASSIFIERS = (KFreeClassifier, PKNNClassifier, StructuredKNNClassifier)
 OBJECTS = (
@@ -158,7 +165,7 @@ def save(model: Any, path: str | Path) -> None:
         foreign = sorted(set(_foreign(json.loads(archive.read(SCHEMA)))))
     if foreign:
         raise ModelFileError(
-            f"The model holds {', '.join(foreign)}; that is not among what a model file may hold, "
+            f"The model holds {_listed(foreign)}; that is not among what a model file may hold, "
             "since loading it could run code."
         )
     with replacing(path) as file:
@@ -187,7 +194,10 @@ def load(path: str | Path) -> Any:
         If the file cannot be read.
     """
     skops = _skops()
-    name = repr(str(path))
+    name = quoted(path, 200)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        # A device or a pipe may never end.
+        raise ModelFileError(f"{name} is not a file, so it is not a model of kfree.")
     with open(path, "rb") as file:
         try:
             _inspect(file, name)
@@ -195,6 +205,7 @@ def load(path: str | Path) -> Any:
             classifier = classifier_of(model)
             if classifier is not None:
                 check_is_fitted(classifier)
+                check_parts(model)
         except ModelFileError:
             raise
         except Exception as error:  # whatever a damaged file may lead to
@@ -230,15 +241,19 @@ def _inspect(file: BinaryIO, name: str) -> None:
         if not stored or sum(member.file_size for member in members) > n_bytes:
             raise ModelFileError(f"{name} claims to hold more than its own size.")
         header = json.loads(archive.read(HEADER))
-        if not isinstance(header.get("format"), int) or header["format"] > FORMAT:
+        number = header.get("format")
+        if type(number) is not int or number < 1:
+            raise ModelFileError(f"{name} is damaged or was altered: its format is no number.")
+        if number != FORMAT:
+            way = "install a newer kfree" if number > FORMAT else "fit the model again"
             raise ModelFileError(
-                f"{name} was written by kfree {header.get('kfree')}, whose format this version, "
-                f"{_version()}, does not know; install a newer kfree."
+                f"{name} was written by kfree {shown(header.get('kfree'))}, whose format this "
+                f"version, {_version()}, does not know; {way}."
             )
         foreign = sorted(set(_foreign(json.loads(archive.read(SCHEMA)))))
         if foreign:
             raise ModelFileError(
-                f"{name} names types that are not trusted and was not loaded: {', '.join(foreign)}."
+                f"{name} names types that are not trusted and was not loaded: {_listed(foreign)}."
             )
         for member in members:
             if ARRAY.fullmatch(member.filename):
@@ -289,7 +304,12 @@ def _damaged(name: str, error: Exception) -> str:
 
 def _sentence(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__).rstrip(".") + "."
+    return shown(lines[0] if lines else type(error).__name__, 200).rstrip(".") + "."
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(shown(name, 100) for name in names[:MOST_NAMES]) + more
 
 
 def _description(model: Any) -> str:

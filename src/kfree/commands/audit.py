@@ -9,11 +9,13 @@ import typer
 
 from kfree.audit import NOBODY, LabelAudit, audit_labels
 from kfree.commands import options
-from kfree.commands.learning import fit_model, make_model, make_task, preparation
+from kfree.commands.files import check_output
+from kfree.commands.learning import fit_model, make_model, preparation, read_task
 from kfree.commands.progress import Working
 from kfree.commands.table_output import has_types, refuse_taken, table_writer
 from kfree.commands.telling import say, show, show_json
-from kfree.tables import TablePreparation, read_twice
+from kfree.plain_text import shown
+from kfree.tables import TablePreparation
 from kfree.tables.messages import count
 
 # How many of the rows are shown on the screen.
@@ -39,10 +41,14 @@ def audit(
     neighbors: Annotated[
         int, typer.Option("--neighbors", min=1, help="How many neighbors to name for each row.")
     ] = 5,
+    model: options.ModelOption = options.USUAL,
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
     categorical: options.Categorical = None,
+    decimal: options.DecimalMark = None,
+    thousands: options.Thousands = None,
+    escape_formulas: options.EscapeFormulas = False,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -55,32 +61,32 @@ def audit(
 
     Example: `kfree audit iris.csv --target species --output suspects.csv`
     """
-    options.refuse_both_on_standard_output(as_json, output)
-    with Working("Reading the table"):
-        frame, cells = read_twice(data)
-    task = make_task(frame, data, target)
+    check_output(output, [data], as_json=as_json)
+    prepare = preparation(drop, keep, categorical, decimal, thousands)
+    task = read_task(data, target)
     refuse_taken(task.features.columns, TOLD, "the audit is")
-    model = make_model(preparation(drop, keep, categorical), structure, jobs)
+    fitted = make_model(prepare, model, structure, jobs)
     # Opened first: that the rows cannot be written is better known before the work.
-    with table_writer(output, []) as write:
-        fit_model(model, task)
+    with table_writer(output, escape_formulas=escape_formulas) as write:
+        fit_model(fitted, task)
         with Working("Judging each label by the other rows"):
-            found = audit_labels(model, n_neighbors=neighbors)
+            found = audit_labels(fitted, n_neighbors=neighbors)
         n_contradicted = found.n_contradicted
         suspects = found.take(min(n_contradicted, top or n_contradicted))
         # Rows without a label were left out, so a row's place among the others is not its number.
         numbers = task.features.index.to_numpy() + 1
-        own = cells.loc[task.features.index, list(task.features.columns)]
+        own = task.features
         if has_types(output):
-            own = _typed(own, task.features, model[0])
+            own = _typed(own, fitted[0])
         write(_table(suspects, numbers, own), {})
-    notes = [*task.notes, *model[0].notes_]
+    notes = [*task.notes, *fitted[0].notes_]
     if as_json:
         show_json(
             {
                 **task.for_machines(notes),
                 "n_contradicted": n_contradicted,
-                "n_estimated": found.n_estimated,
+                "n_estimated": found.wrong.n_estimated,
+                "n_estimated_interval": list(found.wrong.interval),
                 "suspects": [
                     {
                         "row_number": numbers[suspects.rows[i]],
@@ -98,14 +104,11 @@ def audit(
         return
     tell = say if output == options.STANDARD else show
     task.tell(notes, tell)
-    tell(
-        f"\nThe other rows contradict {count(n_contradicted, 'label')}; about "
-        f"{found.n_estimated:,} may be wrong. Where classes overlap, right labels are among them."
-    )
+    tell(f"\nThe other rows contradict {count(n_contradicted, 'label')}. {found.wrong.in_words}")
     for i in range(min(N_SHOWN, len(suspects.rows))):
         tell(
-            f"  row {numbers[suspects.rows[i]]}: {suspects.given[i]} "
-            f"({suspects.given_probability[i]:.3f}), rather {suspects.suggested[i]} "
+            f"  row {numbers[suspects.rows[i]]}: {shown(suspects.given[i])} "
+            f"({suspects.given_probability[i]:.3f}), rather {shown(suspects.suggested[i])} "
             f"({suspects.suggested_probability[i]:.3f})"
         )
     if len(suspects.rows) > N_SHOWN:
@@ -114,12 +117,17 @@ def audit(
         tell(f"\n{count(len(suspects.rows), 'row')} written to {output}.")
 
 
-def _typed(cells: Any, features: Any, prepare: TablePreparation) -> Any:
-    """The cells, but as numbers where the model and the table have numbers."""
-    from pandas.api.types import is_numeric_dtype
+def _typed(cells: Any, prepare: TablePreparation) -> Any:
+    """The cells, but as numbers where the model has numbers and no cell is something else."""
+    from pandas.api.types import is_string_dtype
 
-    used = [name for name in prepare.numbers_ if is_numeric_dtype(features[name])]
-    return cells.assign(**{name: features[name] for name in used})
+    odd = {column.name for column in prepare.columns_ if column.n_unreadable}
+    used = {
+        name: values
+        for name, values in prepare.numbers_of(cells).items()
+        if name not in odd and is_string_dtype(cells[name].dtype)
+    }
+    return cells.assign(**used)
 
 
 def _table(suspects: LabelAudit, numbers: np.ndarray, own: Any) -> Any:

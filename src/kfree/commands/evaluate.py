@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from kfree.atomic import check_writable, replacing
-from kfree.classifier import KFreeClassifier
+from kfree.atomic import replacing
 from kfree.commands import options
+from kfree.commands.files import check_output, standard_output
 from kfree.commands.learning import Task, preparation, read_task
+from kfree.commands.models import MODELS, USUAL_STRUCTURE, make_classifier
 from kfree.commands.progress import Working
-from kfree.commands.telling import say, show, show_json
+from kfree.commands.telling import console, say, show, show_json
+from kfree.evaluation.baseline import SearchedKNN
 from kfree.evaluation.protocol import Evaluation, cross_validate
 from kfree.neighbors.structures import STRUCTURES
+from kfree.plain_text import quoted
 from kfree.tables import TableError, TablePreparation, TableWarning
 from kfree.tables.messages import count, listed
 
-# The usual way to choose k, to compare with.
-GRID_FOLDS = 4
-LARGEST_K = 50
+# What is compared unless something else is asked for: the structures other than the usual one take
+# several times as long.
+USUALLY = (*MODELS, "knn")
 # Title, name in the record, and whether more is better; None: it is not a matter of good and bad.
 SCORES = (
     ("accuracy", "accuracy", True),
@@ -53,33 +54,44 @@ def evaluate(
             "--output", "-o", metavar="FILE", help="Write the comparison as CSV; - is stdout."
         ),
     ] = None,
+    compared: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAMES",
+            help=f"What to compare, with commas between: {', '.join(COMPARED)} (boltzmann and "
+            "boltzmann2: kfree under its other structures; knn: k by a grid search). If not given: "
+            f"{', '.join(USUALLY)}.",
+        ),
+    ] = None,
     drop: options.Drop = None,
     keep: options.Keep = None,
     categorical: options.Categorical = None,
+    decimal: options.DecimalMark = None,
+    thousands: options.Thousands = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Compare kfree with a grid search over k, by cross validation on a table.
+    """Compare kfree with other classifiers, by cross validation on a table.
 
     All are fitted and judged on the same folds. What a column needs (scales, categories, values for
-    missing cells) is learnt from the training part of each fold only.
+    missing cells) is learned from the training part of each fold only.
 
     Example: `kfree evaluate iris.csv --target species`
     """
+    chosen = _chosen(compared)
     if output is not None:
-        options.refuse_both_on_standard_output(as_json, output)
-        if output != options.STANDARD:
-            check_writable(output)
+        check_output(output, [data], as_json=as_json)
+    prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     if folds > len(task.labels):
         raise TableError(
             f"There are only {count(len(task.labels), 'row')}, which is too few for {folds} folds."
         )
-    prepare = preparation(drop, keep, categorical)
-    notes = [*task.notes, *prepare.fit(task.features).notes_, *_few(task, folds)]
-    evaluations = _compare(task, prepare, folds, seed, jobs)
+    notes = [*task.notes, *prepare.fit(task.features, task.labels).notes_, *_few(task, folds)]
+    evaluations = _compare(task, prepare, chosen, folds, seed, jobs)
     if output == options.STANDARD:
-        sys.stdout.write(_as_csv(evaluations))
+        standard_output().write(_as_csv(evaluations).encode())
     elif output is not None:
         with replacing(output) as file:
             file.write(_as_csv(evaluations).encode())
@@ -95,13 +107,21 @@ def evaluate(
     tell = say if output == options.STANDARD else show
     task.tell(notes, tell)
     tell("")
-    Console(stderr=tell is say).print(_as_table(evaluations, folds))
+    console(stderr=tell is say).print(_as_table(evaluations, folds))
 
 
 def _compare(
-    task: Task, prepare: TablePreparation, folds: int, seed: int, jobs: int
+    task: Task,
+    prepare: TablePreparation,
+    chosen: Sequence[str],
+    folds: int,
+    seed: int,
+    jobs: int,
 ) -> dict[str, Evaluation]:
-    estimators = _estimators(len(task.labels), folds, jobs)
+    estimators = {}
+    for name in chosen:
+        title, make = COMPARED[name]
+        estimators[title] = make(jobs)
     with (
         Working("Cross validation", len(estimators) * folds, "fits") as working,
         warnings.catch_warnings(),
@@ -124,18 +144,52 @@ def _compare(
         )
 
 
-def _estimators(n_rows: int, folds: int, jobs: int) -> dict[str, BaseEstimator]:
-    # No k can exceed the rows of the grid search's smallest training part.
-    n_train = n_rows - -(-n_rows // folds)
-    grid_folds = min(GRID_FOLDS, n_train)
-    largest = max(1, min(LARGEST_K, n_train - -(-n_train // grid_folds)))
-    grid = {"n_neighbors": list(range(1, largest + 1))}
-    kfree: dict[str, BaseEstimator] = {
-        f"kfree {structure}": KFreeClassifier(structure=structure, n_jobs=jobs)
+def _kfree(model: str, structure: str, jobs: int) -> BaseEstimator:
+    return make_classifier(model, structure, jobs)
+
+
+def _forest(jobs: int) -> BaseEstimator:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(random_state=0, n_jobs=jobs)
+
+
+def _logistic(jobs: int) -> BaseEstimator:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=1000)
+
+
+def _commonest(jobs: int) -> BaseEstimator:
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="prior")
+
+
+# What can be compared: a title, and what makes it, given a number of threads.
+COMPARED: dict[str, tuple[str, Callable[[int], BaseEstimator]]] = {
+    **{name: (f"kfree {name}", partial(_kfree, name, USUAL_STRUCTURE)) for name in MODELS},
+    **{
+        structure: (f"kfree {structure}", partial(_kfree, "k", structure))
         for structure in STRUCTURES
-    }
-    search = GridSearchCV(KNeighborsClassifier(), grid, cv=grid_folds, n_jobs=jobs)
-    return kfree | {"kNN grid search": search}
+        if structure != USUAL_STRUCTURE
+    },
+    "knn": ("kNN grid search", lambda jobs: SearchedKNN(n_jobs=jobs)),
+    "forest": ("random forest", _forest),
+    "logistic": ("logistic", _logistic),
+    "commonest": ("commonest class", _commonest),
+}
+
+
+def _chosen(compared: Sequence[str] | None) -> list[str]:
+    """The names that `--with` gives, in any spelling of a list."""
+    given = [word for text in compared or () for word in text.replace(",", " ").split()]
+    unknown = [name for name in given if name not in COMPARED]
+    if unknown:
+        raise typer.BadParameter(
+            f"--with has no {quoted(unknown[0])}; there are {', '.join(COMPARED)}."
+        )
+    return list(dict.fromkeys(given)) or list(USUALLY)
 
 
 def _few(task: Task, folds: int) -> list[str]:

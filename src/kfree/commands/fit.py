@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from kfree.atomic import check_writable
+from kfree.classifier import KFreeClassifier
 from kfree.commands import options
+from kfree.commands.files import check_output
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
 from kfree.commands.learning import fit_model, leave_one_out, make_model, preparation, read_task
 from kfree.commands.telling import show, show_json
@@ -21,10 +22,13 @@ def fit(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The model's file, *.kfree.")
     ],
+    model: options.ModelOption = options.USUAL,
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
     categorical: options.Categorical = None,
+    decimal: options.DecimalMark = None,
+    thousands: options.Thousands = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -37,39 +41,52 @@ def fit(
     """
     if output == options.STANDARD:
         raise typer.BadParameter("A model is saved in a file; --output - is not offered.")
-    check_writable(output)
+    check_output(output, [data])
+    prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
-    model = make_model(preparation(drop, keep, categorical), structure, jobs)
-    fit_model(model, task)
-    scores = leave_one_out(model, task)[1]
-    save(model, output)
-    notes, classifier = [*task.notes, *model[0].notes_], model[-1]
-    credible = credible_k(classifier.k_values_, classifier.k_posterior_)
+    fitted = fit_model(make_model(prepare, model, structure, jobs), task)
+    scores = leave_one_out(fitted, task)[1]
+    save(fitted, output)
+    notes, classifier = [*task.notes, *fitted[0].notes_], fitted[-1]
     if as_json:
         show_json(
             {
                 **task.for_machines(notes),
-                "k_optimal": classifier.k_optimal_,
-                "k_credible_set": credible,
-                "k_values": classifier.k_values_,
-                "k_posterior": classifier.k_posterior_,
-                "beta_mean": classifier.beta_mean_,
-                "beta_std": classifier.beta_std_,
+                **_about_k_for_machines(classifier),
                 "leave_one_out": asdict(scores),
                 "model": output,
             }
         )
         return
     task.tell(notes, show)
-    show("\nHow probable each number of neighbors k is:")
-    for line in bars(classifier.k_values_, classifier.k_posterior_):
-        show(f"  {line}")
-    show(
-        f"  Most probable: k = {classifier.k_optimal_}. {LEVEL:.0%} credible: {in_words(credible)}."
-    )
+    _tell_about_k(classifier)
     show("\nHow good the predictions are, each row predicted from all the others:")
     show(
         f"  accuracy {scores.accuracy:.3f}, macro F-measure {scores.f_measure:.3f}, "
         f"log loss {scores.log_loss:.3f}"
     )
     show(f"\nThe model is in {output}.")
+
+
+def _tell_about_k(classifier: Any) -> None:
+    """The posterior of k, of a model that has one."""
+    if not isinstance(classifier, KFreeClassifier):
+        return
+    show("\nHow probable each number of neighbors k is:")
+    for line in bars(classifier.k_values_, classifier.k_posterior_):
+        show(f"  {line}")
+    credible = in_words(credible_k(classifier.k_values_, classifier.k_posterior_))
+    show(f"  Most probable: k = {classifier.k_optimal_}. {LEVEL:.0%} credible: {credible}.")
+
+
+def _about_k_for_machines(classifier: Any) -> dict[str, Any]:
+    if not isinstance(classifier, KFreeClassifier):
+        return {}
+    return {
+        "k_optimal": classifier.k_optimal_,
+        "k_credible_set": credible_k(classifier.k_values_, classifier.k_posterior_),
+        "k_values": classifier.k_values_,
+        "k_posterior": classifier.k_posterior_,
+        "beta_mean": classifier.beta_mean_,
+        "beta_std": classifier.beta_std_,
+    }

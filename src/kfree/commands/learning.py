@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from kfree.classifier import KFreeClassifier
+from kfree.commands.models import make_classifier
 from kfree.commands.options import STANDARD
 from kfree.commands.progress import Working
 from kfree.evaluation.scores import Scores, score
-from kfree.tables import TablePreparation, read_table, split_target
+from kfree.plain_text import shown
+from kfree.tables import TablePreparation, read_cells, split_target
 from kfree.tables.messages import count
+from kfree.tables.numbers import given_style
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Task:
     """A table with labels."""
 
     name: str
-    features: Any  # pandas.DataFrame; its index counts the rows of the file from 0
+    features: Any  # pandas.DataFrame, as it is written; its index counts the rows from 0
     labels: np.ndarray  # (n_rows,)
     notes: list[str]  # on the target
 
@@ -37,12 +39,12 @@ class Task:
     def summary(self) -> str:
         """The table in one line."""
         classes = self.class_counts
-        shown = ", ".join(f"{name}: {n:,}" for name, n in list(classes.items())[:8])
+        first = ", ".join(f"{shown(name)}: {n:,}" for name, n in list(classes.items())[:8])
         more = f", and {len(classes) - 8} more" if len(classes) > 8 else ""
         rows, columns = self.features.shape
         return (
-            f"{self.name}: {count(rows, 'row')}, {count(columns, 'column')} to learn from, "
-            f"{len(classes)} classes ({shown}{more})"
+            f"{shown(self.name, 200)}: {count(rows, 'row')}, "
+            f"{count(columns, 'column')} to learn from, {len(classes)} classes ({first}{more})"
         )
 
     def tell(self, notes: Sequence[str], tell: Callable[[str], None]) -> None:
@@ -64,12 +66,7 @@ class Task:
 def read_task(source: str, target: str) -> Task:
     """Read a table and take its target out."""
     with Working("Reading the table"):
-        frame = read_table(source)
-    return make_task(frame, source, target)
-
-
-def make_task(frame: Any, source: str, target: str) -> Task:
-    """Take the target out of a table that was read."""
+        frame = read_cells(source)
     notes: list[str] = []
     features, labels = split_target(frame, target, say=notes.append)
     name = "standard input" if source == STANDARD else Path(source).name
@@ -77,17 +74,26 @@ def make_task(frame: Any, source: str, target: str) -> Task:
 
 
 def preparation(
-    drop: Sequence[str] | None, keep: Sequence[str] | None, categorical: Sequence[str] | None
+    drop: Sequence[str] | None,
+    keep: Sequence[str] | None,
+    categorical: Sequence[str] | None,
+    decimal: str | None,
+    thousands: str | None,
 ) -> TablePreparation:
     """The preparation that the options ask for."""
+    given_style(decimal, thousands)
     return TablePreparation(
-        drop=list(drop or ()), keep=list(keep or ()), categorical=list(categorical or ())
+        drop=list(drop or ()),
+        keep=list(keep or ()),
+        categorical=list(categorical or ()),
+        decimal=None if decimal is None else str(decimal),
+        thousands=thousands,
     )
 
 
-def make_model(prepare: TablePreparation, structure: str, jobs: int) -> Pipeline:
+def make_model(prepare: TablePreparation, model: str, structure: str, jobs: int) -> Pipeline:
     """A pipeline from a table to classes, not yet fitted."""
-    classifier = KFreeClassifier(structure=str(structure), n_jobs=jobs)
+    classifier = make_classifier(model, structure, jobs)
     return Pipeline([("table", prepare), ("classifier", classifier)])
 
 

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from kfree.commands.models import MODELS, USUAL_MODEL, USUAL_STRUCTURE
 from kfree.neighbors.structures import STRUCTURES
 
 # The name of standard input and output.
 STANDARD = "-"
 
 Structure = StrEnum("Structure", {name: name for name in STRUCTURES})  # type: ignore[misc]
-ASYMMETRIC = Structure("asymmetric")
+ASYMMETRIC = Structure(USUAL_STRUCTURE)
+Model = StrEnum("Model", {name: name for name in MODELS})  # type: ignore[misc]
+USUAL = Model(USUAL_MODEL)
+Decimal = StrEnum("Decimal", {"point": ".", "comma": ","})
 
 Data = Annotated[str, typer.Argument(help="The table: CSV, TSV or Parquet, or gzip; - is stdin.")]
 Target = Annotated[
@@ -48,6 +52,28 @@ Categorical = Annotated[
         help="The numbers of this column are codes for categories; may be repeated.",
     ),
 ]
+DecimalMark = Annotated[
+    Decimal | None,
+    typer.Option("--decimal", help="The decimal mark of numbers. If not given, each column tells."),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        "--thousands",
+        metavar="MARK",
+        help="What sets thousands apart: , or . or space or apostrophe or none. If not given, "
+        "each column tells.",
+    ),
+]
+ModelOption = Annotated[
+    Model,
+    typer.Option(
+        "--model",
+        # As long as there is one model there is nothing to choose.
+        hidden=len(MODELS) < 2,
+        help="; ".join(f"{name}: {kind.words}" for name, kind in MODELS.items()) + ".",
+    ),
+]
 StructureOption = Annotated[
     Structure,
     typer.Option(
@@ -58,9 +84,11 @@ StructureOption = Annotated[
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-
-def refuse_both_on_standard_output(as_json: bool, output: str) -> None:
-    """Raise if the JSON and the output itself would be mixed."""
-    if as_json and output == STANDARD:
-        raise typer.BadParameter("--json and --output - would both write to standard output.")
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="In CSV and TSV, put ' before texts that a spreadsheet would take as a formula "
+        "(that begin with = + - @, and are no numbers).",
+    ),
+]

@@ -12,12 +12,16 @@ from sklearn.pipeline import Pipeline
 
 from kfree.classifier import KFreeClassifier
 from kfree.commands import options
+from kfree.commands.files import check_output
 from kfree.commands.progress import Working
 from kfree.commands.table_output import refuse_taken, table_writer
 from kfree.commands.telling import say, show_json
 from kfree.persistence import ModelFileError, load
-from kfree.tables import TablePreparation, read_cells
+from kfree.plain_text import quoted, shown
+from kfree.tables import TablePreparation, read_blocks
 from kfree.tables.messages import count
+from kfree.tables.numbers import given_style
+from kfree.tables.tally import Tally
 
 # How many rows are read, predicted and written at a time.
 BLOCK_ROWS = 5_000
@@ -28,35 +32,47 @@ def predict(
     model: Annotated[str, typer.Argument(help="A model that kfree fit made.")],
     data: options.Data,
     output: options.TableOutput,
+    decimal: options.DecimalMark = None,
+    thousands: options.Thousands = None,
+    escape_formulas: options.EscapeFormulas = False,
     as_json: options.Json = False,
 ) -> None:
     """Predict the rows of a table with a saved model.
 
-    Writes the table's own columns, then the predicted class, its probability, the probability of
-    each class, and which share of the uncertainty comes from not knowing k and beta. Rows stay in
-    order and are read block by block, so the table may be larger than memory.
+    Writes the table's own columns, as they are written there, then the predicted class, its
+    probability, the probability of each class, and which share of the uncertainty comes from not
+    knowing k and beta. Rows stay in order and are read block by block, so the table may be larger
+    than memory.
 
     Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
-    options.refuse_both_on_standard_output(as_json, output)
+    check_output(output, [model, data], as_json=as_json)
+    given_style(decimal, thousands)
     fitted = load(model)
-    prepare = _preparation(fitted, model)
-    numbers = [name for name in prepare.numbers_ if name not in prepare.date_formats_]
+    # How the table of fit wrote its numbers is kept with each column; this is about the new one.
+    prepare = _preparation(fitted, model).set_params(
+        decimal=None if decimal is None else str(decimal), thousands=thousands
+    )
+    added = _names(fitted)
+    tally = Tally()
     predicted: Counter[str] = Counter()
     n_rows, sum_probability = 0, 0.0
     # One block is predicted before the output is begun: what is wrong mostly shows there.
     with Working("Predicting", noun="rows") as working, ExitStack() as stack:
         write = None
-        for cells, values in read_cells(data, like=prepare, rows=BLOCK_ROWS):
-            refuse_taken(cells.columns, _names(fitted), "the predictions are")
-            answer = _answer(fitted, values)
+        for cells in read_blocks(data, rows=BLOCK_ROWS):
+            refuse_taken(cells.columns, added, "the predictions are")
+            answer = _answer(fitted, cells, tally)
             if write is None:
-                write = stack.enter_context(table_writer(output, numbers))
+                writer = table_writer(output, prepare.numbers_of, escape_formulas)
+                write = stack.enter_context(writer)
             write(cells, answer)
             predicted.update(map(str, answer["prediction"]))
             sum_probability += float(answer["probability"].sum())
             n_rows += len(cells)
             working.advance(len(cells))
+    notes = [sentence for sentence, _ in tally.oddities()]
+    notes += [tally.filled()] if tally.filled_in else []
     if as_json:
         show_json(
             {
@@ -64,25 +80,32 @@ def predict(
                 "n_rows": n_rows,
                 "predicted": dict(sorted(predicted.items())),
                 "mean_probability": sum_probability / n_rows,
+                "filled_in": dict(tally.filled_in),
+                "notes": notes,
             }
         )
-    elif output != options.STANDARD:
-        shown = ", ".join(f"{name}: {n:,}" for name, n in predicted.most_common(8))
-        say(f"{count(n_rows, 'row')} predicted ({shown}); written to {output}.")
+        return
+    for note in notes:
+        say(f"Note: {note}", style="yellow")
+    if output != options.STANDARD:
+        first = ", ".join(f"{shown(name)}: {n:,}" for name, n in predicted.most_common(8))
+        say(f"{count(n_rows, 'row')} predicted ({first}); written to {output}.")
 
 
 def _preparation(model: Any, path: str) -> TablePreparation:
     if isinstance(model, Pipeline) and isinstance(model[0], TablePreparation):
         return model[0]
     raise ModelFileError(
-        f"{path!r} was not fitted on a table: kfree predict needs a model of kfree fit, or a "
-        "Pipeline that begins with kfree.tables.TablePreparation."
+        f"{quoted(path, 200)} was not fitted on a table: kfree predict needs a model of "
+        "kfree fit, or a Pipeline that begins with kfree.tables.TablePreparation."
     )
 
 
-def _answer(model: Pipeline, values: Any) -> dict[str, np.ndarray]:
+def _answer(model: Pipeline, cells: Any, tally: Tally) -> dict[str, np.ndarray]:
     """The new columns for a block of rows."""
-    classifier, features = model[-1], model[:-1].transform(values)
+    classifier, features = model[-1], model[0].transform_block(cells, tally)
+    for step in model[1:-1]:
+        features = step.transform(features)
     known = classifier.posterior(features) if isinstance(classifier, KFreeClassifier) else None
     probabilities = (
         classifier.predict_proba(features) if known is None else known.class_probabilities

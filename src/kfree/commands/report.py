@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from kfree.atomic import check_writable
 from kfree.commands import options
+from kfree.commands.files import check_output, standard_output
 from kfree.commands.learning import Task, make_model, preparation, read_task
 from kfree.commands.progress import Working
 from kfree.commands.telling import say, show, show_json
@@ -32,6 +31,8 @@ def report(
     drop: options.Drop = None,
     keep: options.Keep = None,
     categorical: options.Categorical = None,
+    decimal: options.DecimalMark = None,
+    thousands: options.Thousands = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -41,12 +42,17 @@ def report(
 
     Example: `kfree report iris.csv --target species --output iris.html`
     """
-    options.refuse_both_on_standard_output(as_json, output)
-    if output != options.STANDARD:
-        check_writable(output)
+    check_output(output, [data], as_json=as_json)
+    prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
-    model = make_model(preparation(drop, keep, categorical), structure, jobs)
-    columns = {"--drop": drop, "--keep": keep, "--categorical": categorical}
+    model = make_model(prepare, options.USUAL, structure, jobs)
+    columns = {
+        "--drop": drop,
+        "--keep": keep,
+        "--categorical": categorical,
+        "--decimal": None if decimal is None else [str(decimal)],
+        "--thousands": None if thousands is None else [thousands],
+    }
     with _steps() as step:
         made = make_report(
             task.features,
@@ -61,7 +67,7 @@ def report(
             output=None if output == options.STANDARD else output,
         )
     if output == options.STANDARD:
-        sys.stdout.buffer.write(made.html.encode("utf-8"))
+        standard_output().write(made.html.encode("utf-8"))
         _tell(task, made, say)
     elif as_json:
         show_json({"data": task.name, **made.findings.summary(), "report": output})

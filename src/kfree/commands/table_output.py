@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import sys
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from kfree.atomic import replacing
+from kfree.commands.files import standard_output
 from kfree.commands.options import STANDARD
 from kfree.tables import TableError
 from kfree.tables.messages import listed
@@ -20,23 +21,30 @@ from kfree.tables.messages import listed
 # Digits of the numbers that are added.
 DIGITS = "%.6g"
 
+# Texts that spreadsheets take as formulas; a number that begins with a sign is none.
+FORMULA = re.compile(r"[=+\-@\t\r]")
+
 Write = Callable[[Any, dict[str, np.ndarray]], None]
+Numbers = Callable[[Any], dict[str, np.ndarray]]
 
 
 @contextmanager
-def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
+def table_writer(
+    output: str, numbers: Numbers | None = None, escape_formulas: bool = False
+) -> Iterator[Write]:
     """A function that writes a block of a table and the columns that are added to it.
 
-    Cells of a text file are written as they stand. Parquet has types: there the columns `numbers`
-    become numbers.
+    Cells of a text file are written as they stand. Parquet has types: `numbers`, given a block,
+    says which of its columns are numbers there, and which. With `escape_formulas`, texts that a
+    spreadsheet would take as formulas get an apostrophe in front, in CSV and TSV.
 
     The name of the file says how: .parquet, .tsv (tabs), anything else CSV with commas and decimal
     points in UTF-8; with .gz at the end it is compressed. "-" is CSV on standard output.
     """
     with ExitStack() as stack:
         if output == STANDARD:
-            with _as_text(sys.stdout.buffer) as text:
-                yield _text_writer(text, ",")
+            with _as_text(standard_output()) as text:
+                yield _text_writer(text, ",", escape_formulas)
             return
         suffixes = _suffixes(output)
         file = stack.enter_context(replacing(output))
@@ -46,7 +54,8 @@ def table_writer(output: str, numbers: list[str]) -> Iterator[Write]:
         if suffixes[-1:] == [".gz"]:
             file = stack.enter_context(gzip.GzipFile(fileobj=file, mode="wb", filename=""))  # type: ignore[assignment]
         with _as_text(file) as text:
-            yield _text_writer(text, "\t" if ".tsv" in suffixes[-2:] else ",")
+            separator = "\t" if ".tsv" in suffixes[-2:] else ","
+            yield _text_writer(text, separator, escape_formulas)
 
 
 def refuse_taken(columns: Iterable[str], names: Iterable[str], what: str) -> None:
@@ -82,7 +91,7 @@ def _as_text(file: BinaryIO) -> Iterator[io.TextIOWrapper]:
             text.detach()
 
 
-def _text_writer(stream: Any, separator: str) -> Write:
+def _text_writer(stream: Any, separator: str, escape_formulas: bool) -> Write:
     begun = False
 
     def write(cells: Any, added: dict[str, np.ndarray]) -> None:
@@ -92,15 +101,44 @@ def _text_writer(stream: Any, separator: str) -> Write:
             name: np.char.mod(DIGITS, values) if values.dtype.kind == "f" else values
             for name, values in added.items()
         }
-        block = cells.assign(**rounded)
+        block = _joined(cells, rounded)
+        if escape_formulas:
+            block = _escaped(block)
         block.to_csv(stream, sep=separator, index=False, header=not begun, lineterminator="\n")
         begun = True
 
     return write
 
 
-def _parquet_writer(file: Any, numbers: list[str]) -> Iterator[Write]:
+def _joined(cells: Any, added: dict[str, np.ndarray]) -> Any:
+    """A table with columns added at its end, all at once: one by one takes long if it is wide."""
     import pandas as pd
+
+    return pd.concat([cells, pd.DataFrame(added, index=cells.index)], axis=1)
+
+
+def _escaped(block: Any) -> Any:
+    """The table with an apostrophe before texts that look like formulas, its header too."""
+    from pandas.api.types import is_numeric_dtype
+
+    columns = {
+        name: column if is_numeric_dtype(column.dtype) else column.map(_without_formula)
+        for name, column in block.items()
+    }
+    return type(block)(columns, index=block.index).rename(columns=_without_formula)
+
+
+def _without_formula(cell: Any) -> Any:
+    if not isinstance(cell, str) or not FORMULA.match(cell):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return "'" + cell
+    return cell
+
+
+def _parquet_writer(file: Any, numbers: Numbers | None) -> Iterator[Write]:
     import pyarrow
     from pyarrow import parquet
 
@@ -108,10 +146,9 @@ def _parquet_writer(file: Any, numbers: list[str]) -> Iterator[Write]:
 
     def write(cells: Any, added: dict[str, np.ndarray]) -> None:
         nonlocal writer
-        cells = cells.mask(cells == "")
-        texts = [name for name in numbers if not pd.api.types.is_numeric_dtype(cells[name])]
-        typed = {name: pd.to_numeric(cells[name], errors="coerce").astype(float) for name in texts}
-        table = pyarrow.Table.from_pandas(cells.assign(**typed, **added), preserve_index=False)
+        typed = {} if numbers is None else numbers(cells)
+        cells = _without_empty_texts(cells).assign(**typed)
+        table = pyarrow.Table.from_pandas(_joined(cells, added), preserve_index=False)
         if writer is None:
             writer = parquet.ParquetWriter(file, table.schema)
         writer.write_table(table.cast(writer.schema))
@@ -119,3 +156,13 @@ def _parquet_writer(file: Any, numbers: list[str]) -> Iterator[Write]:
     yield write
     if writer is not None:
         writer.close()
+
+
+def _without_empty_texts(cells: Any) -> Any:
+    """Empty texts as missing values, which Parquet has."""
+    changed = {}
+    for name, column in cells.items():
+        empty = [isinstance(cell, str) and cell == "" for cell in column]
+        if any(empty):
+            changed[name] = column.mask(np.array(empty))
+    return cells.assign(**changed)

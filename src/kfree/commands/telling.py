@@ -1,7 +1,9 @@
 """What commands say: results on standard output, everything else on standard error.
 
 The one place that turns errors which users can do something about into a sentence and an exit code:
-1 for a problem with the data or a file, 130 after Ctrl-C. Wrong options are typer's, with 2.
+1 for a problem with the data or a file, 130 after Ctrl-C. Wrong options are typer's, with 2. It is
+also the last one that a text passes on its way to the terminal: control characters are shown there,
+never sent.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from typing import Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
+from kfree.plain_text import LONGEST_SENTENCE, quoted, shown, without_controls
 from kfree.tables import TableWarning
 
 PROBLEM = 1
@@ -49,17 +54,19 @@ def told(command: Callable) -> Callable:
                 warnings.simplefilter("always", TableWarning)
                 warnings.showwarning = _warnings_once()
                 command(*args, **kwargs)
-                sys.stdout.flush()
+                if sys.stdout is not None:
+                    sys.stdout.flush()
         except KeyboardInterrupt:
             say("Interrupted; nothing was written.")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read our output has had enough. Python would complain once more on its way
-            # out, when it flushes.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Whoever read our output has had enough.
+            _leave_standard_output()
             raise typer.Exit(PROBLEM) from None
         except EXPECTED as error:
             say(f"{name}: {sentence(error)}", style="red")
+            if isinstance(error, OSError):
+                _leave_standard_output()
             raise typer.Exit(PROBLEM) from None
 
     return run
@@ -71,28 +78,51 @@ def sentence(error: BaseException) -> str:
         return "There is not enough memory for this table."
     if isinstance(error, OSError) and error.errno is not None:
         reason = REASONS.get(error.errno, (error.strerror or os.strerror(error.errno)).lower())
-        what = f"{str(error.filename)!r} cannot be used" if error.filename else "It failed"
+        what = f"{quoted(error.filename, 200)} cannot be used" if error.filename else "It failed"
         return f"{what}: {reason}."
-    return " ".join(str(error).split()) or type(error).__name__
+    return shown(" ".join(str(error).split()), LONGEST_SENTENCE) or type(error).__name__
 
 
 def say(text: str, style: str | None = None) -> None:
     """A line on standard error."""
-    _print(Console(stderr=True), text, style)
+    _print(console(stderr=True), text, style)
 
 
 def show(text: str, style: str | None = None) -> None:
     """A line of the result on standard output."""
-    _print(Console(), text, style)
+    _print(console(), text, style)
 
 
 def show_json(value: Any) -> None:
-    """The result for machines, on standard output."""
+    """The result for machines, on standard output. JSON has its own way to write any character."""
     print(json.dumps(value, indent=2, default=_plain))
 
 
+def console(stderr: bool = False) -> Console:
+    """A console on a standard stream; what is written to a closed one is lost."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=io.StringIO()) if stream is None else Console(stderr=stderr)
+
+
 def _print(console: Console, text: str, style: str | None) -> None:
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    for line in without_controls(text).split("\n"):
+        if console.is_terminal and line:
+            # Lines break between words, and go on as far to the right as they began.
+            margin = len(line) - len(line.lstrip(" "))
+            words = Text(line[margin:], style=style or "")
+            console.print(Padding(words, (0, 0, 0, margin), expand=False))
+        else:
+            console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def _leave_standard_output() -> None:
+    """Nothing more can be written there; Python would complain when it flushes on its way out."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except AttributeError:  # it is closed
+        pass
 
 
 def _warnings_once() -> Callable:
@@ -100,14 +130,14 @@ def _warnings_once() -> Callable:
 
     Python's own filter "once" begins anew whenever some library changes the filters.
     """
-    shown = set()
+    known = set()
 
     def show_warning(message: Any, *args: Any, **kwargs: Any) -> None:
         text = " ".join(str(message).split())
         topic = getattr(message, "topic", text)
-        if topic not in shown:
-            shown.add(topic)
-            say(f"Note: {text}", style="yellow")
+        if topic not in known:
+            known.add(topic)
+            say(f"Note: {shown(text, LONGEST_SENTENCE)}", style="yellow")
 
     return show_warning
 

@@ -43,6 +43,8 @@ def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ..
             kind = f"left out: {table.left_out_[name]}"
         elif name in table.date_formats_:
             kind = "date"
+        elif name in table.texts_:
+            kind = "text"
         else:
             kind = "number" if name in table.numbers_ else "category"
         missing = column.isna().to_numpy(dtype=bool)
@@ -58,7 +60,7 @@ def _summary(name: str, kind: str, cells: np.ndarray, missing: np.ndarray) -> Co
         if len(numbers):
             low, middle, high = np.quantile(numbers, [0.0, 0.5, 1.0])
             values = f"{low:.4g} to {high:.4g}, median {middle:.4g}"
-    elif kind == "date" and len(there):
+    elif kind in ("date", "text") and len(there):
         texts = sorted(map(str, there))
         values = f"such as {texts[len(texts) // 2]}"
     elif kind == "category":

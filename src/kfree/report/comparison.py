@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.neighbors import NearestNeighbors
 
+from kfree.evaluation.baseline import SearchedKNN
 from kfree.evaluation.protocol import splitter
 from kfree.evaluation.scores import Scores, score
 
 KFREE, KNN, COMMONEST = "kfree", "kNN, k by cross validation", "always the commonest class"
 N_SPLITS = 4
-#: The k that the kNN may choose from are 1 to this.
-K_MOST = 50
-# About how many numbers the votes of a block of rows may hold (32 MiB).
-BLOCK_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ def compare(
     knn_k, n_unknown = [], 0
     for number, (rest, fold) in enumerate(folds, start=1):
         step(f"comparing with other classifiers, fold {number} of {n_splits}")
-        train, test = _prepared(preparation, X, rest, fold)
+        train, test = _prepared(preparation, X, labels[rest], rest, fold)
         n_unknown += int((~np.isin(labels[fold], labels[rest])).sum())
 
         start = time.perf_counter()
@@ -88,11 +84,11 @@ def compare(
         probabilities[KFREE][np.ix_(fold, fitted.classes_)] = known
 
         start = time.perf_counter()
-        k = best_k(train, labels[rest], len(classes), classifier)
-        votes = count_votes(train, labels[rest], test, len(classes), np.array([k]), classifier)
+        knn = _baseline(classifier).fit(train, labels[rest])
+        shares = knn.predict_proba(test)
         seconds[KNN] += time.perf_counter() - start
-        probabilities[KNN][fold] = votes[:, 0] / k
-        knn_k.append(k)
+        probabilities[KNN][np.ix_(fold, knn.classes_)] = shares
+        knn_k.append(knn.k_)
 
         start = time.perf_counter()
         counts = np.bincount(labels[rest], minlength=len(classes))
@@ -114,35 +110,9 @@ def compare(
     )
 
 
-def best_k(rows: NDArray, labels: NDArray, n_classes: int, like: Any) -> int:
-    """The k with the most rows right in 4 folds, the smallest of those that are equally good.
-
-    As `GridSearchCV` would choose it, but neighbors are searched once for all k.
-    """
-    n_splits = min(N_SPLITS, len(rows))
-    folds = list(splitter(labels, n_splits).split(rows, labels))
-    k = np.arange(1, min(K_MOST, *(len(rest) for rest, _ in folds)) + 1)
-    n_right = np.zeros(len(k))
-    for rest, fold in folds:
-        votes = count_votes(rows[rest], labels[rest], rows[fold], n_classes, k, like)
-        n_right += (votes.argmax(axis=2) == labels[fold][:, None]).sum(axis=0)
-    return int(k[n_right.argmax()])
-
-
-def count_votes(
-    rows: NDArray, labels: NDArray, queries: NDArray, n_classes: int, k: NDArray, like: Any
-) -> NDArray[np.int32]:
-    """How many of the k nearest rows have each class: (n_queries, n_k, n_classes)."""
-    search = NearestNeighbors(
-        n_neighbors=int(k[-1]), metric=like.metric, p=like.p, metric_params=like.metric_params
-    ).fit(rows)
-    votes = np.empty((len(queries), len(k), n_classes), dtype=np.int32)
-    size = max(1, BLOCK_NUMBERS // (int(k[-1]) * n_classes))
-    for first in range(0, len(queries), size):
-        near = search.kneighbors(queries[first : first + size], return_distance=False)
-        has = labels[near][:, :, None] == np.arange(n_classes)
-        votes[first : first + size] = has.cumsum(axis=1)[:, k - 1]
-    return votes
+def _baseline(like: Any) -> SearchedKNN:
+    """The kNN that `kfree evaluate` compares with too, under the metric of a classifier."""
+    return SearchedKNN(metric=like.metric, p=like.p, metric_params=like.metric_params)
 
 
 def _fresh(classifier: Any, n_rows: int) -> Any:
@@ -151,11 +121,13 @@ def _fresh(classifier: Any, n_rows: int) -> Any:
     return fresh if fresh.k_max == "auto" else fresh.set_params(k_max=min(fresh.k_max, n_rows - 1))
 
 
-def _prepared(preparation: Any, X: Any, rest: NDArray, fold: NDArray) -> tuple[NDArray, NDArray]:
+def _prepared(
+    preparation: Any, X: Any, labels: NDArray, rest: NDArray, fold: NDArray
+) -> tuple[NDArray, NDArray]:
     train, test = (X.iloc[part] if hasattr(X, "iloc") else X[part] for part in (rest, fold))
     if preparation is not None:
         fresh = clone(preparation)
         # Columns may be judged otherwise by fewer rows; what was done to the whole table is said.
-        train = fresh.fit_transform(train, None)
+        train = fresh.fit_transform(train, labels)
         test = fresh.transform(test)
     return np.asarray(train, dtype=float), np.asarray(test, dtype=float)

@@ -169,7 +169,7 @@ def find(
         confusion=confusion,
         audit=audit,
         comparison=comparison,
-        columns=summarize(X, table),
+        columns=summarize(X if table is None else table.readable(X), table),
         notes=(*notes, *(table.notes_ if table is not None else ())),
         seconds=seconds,
     )

@@ -2,7 +2,7 @@
 
 from kfree.tables.messages import TableError, TableWarning
 from kfree.tables.preparation import TablePreparation
-from kfree.tables.reading import read_blocks, read_cells, read_table, read_twice
+from kfree.tables.reading import read_blocks, read_cells, read_table
 from kfree.tables.target import split_target
 
 __all__ = [
@@ -12,6 +12,5 @@ __all__ = [
     "read_blocks",
     "read_cells",
     "read_table",
-    "read_twice",
     "split_target",
 ]

@@ -1,4 +1,4 @@
-"""How a text file writes a table: its encoding, separator and decimal mark, from its beginning."""
+"""How a text file writes a table: its encoding and separator, from its beginning."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from kfree.tables.messages import TableError, count, listed
@@ -24,10 +25,6 @@ KNOWN = {
     b"SQLite format 3": "a SQLite database",
 }
 MARKUP = re.compile(r"\s*(<(!doctype|html|\?xml)|\{\s*[\"}]|\[\s*[\[{])", re.IGNORECASE)
-COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
-POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-POINTED_THOUSANDS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
-POINTED_DATE = re.compile(r"\d{1,4}\.\d{1,2}\.\d{1,4}")
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,6 @@ class Format:
 
     encoding: str
     separator: str
-    decimal: str
-    thousands: str | None
     names: tuple[str, ...]  # of the columns
     trailing: bool  # whether each row, but not the header, ends with a separator
 
@@ -82,18 +77,9 @@ def detect(head: bytes, whole: bool, name: str) -> Format:
         # As R writes a table: the first column holds the names of the rows and has none itself.
         header = ["row names", *header]
     _refuse_wrong(header, data, whole, trailing, name)
-    fields = [field.strip() for row in data for field in row]
-    n_comma = sum(COMMA_NUMBER.fullmatch(field) is not None for field in fields)
-    n_point = sum(POINT_NUMBER.fullmatch(field) is not None for field in fields)
-    decimal = "," if n_comma > n_point else "."
-    grouped = decimal == "," and any(POINTED_THOUSANDS.fullmatch(field) for field in fields)
-    # A reader that drops points would take a date for a number.
-    dated = any(POINTED_DATE.fullmatch(field) for field in fields)
     return Format(
         encoding=encoding,
         separator=separator,
-        decimal=decimal,
-        thousands="." if grouped and not dated else None,
         names=tuple(field or f"column {i + 1}" for i, field in enumerate(header)),
         trailing=trailing,
     )
@@ -140,7 +126,7 @@ def _refuse_wrong(
 ) -> None:
     if not data and whole:
         raise TableError(f"{name} has a first line, {listed(header)}, but no rows below it.")
-    twice = sorted({field for field in header if field and header.count(field) > 1})
+    twice = sorted(field for field, n in Counter(header).items() if field and n > 1)
     if twice:
         raise TableError(
             f"{name} has more than one column named {listed(twice)}; "

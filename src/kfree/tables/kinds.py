@@ -1,17 +1,25 @@
-"""What a column of a table is: numbers, categories, dates, or nothing to learn from."""
+"""What a column of a table is: numbers, categories, dates, free text, or nothing to learn from."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-Kind = Literal["number", "category", "date", "left out"]
+from kfree.plain_text import quoted
+from kfree.tables import dates
+from kfree.tables.messages import TableError
+from kfree.tables.numbers import EITHER, MISSING, Reading, Style
+
+Kind = Literal["number", "date", "category", "text", "left out"]
 
 # A column of text is taken as numbers or dates if so many of its cells can be read as such.
 MOST = 0.95
+# And so many if the cells have decimal points as well as decimal commas.
+MOST_MIXED = 0.5
 # A column of more different texts than this, and than half of its rows, is free text.
 MANY_VALUES = 20
 MANY_SHARE = 0.5
@@ -24,17 +32,10 @@ IDENTIFIER = re.compile(
     r"(.*[\s_.-])?(id|uid|uuid|guid|key|index|idx|nr|no|number|nummer|row names)\.?"
     r"|id([\s_.-].*|\d*)|.*[a-z](ID|Id|Nr|No)|column 1|Unnamed: 0",
 )
-# How dates are written, with a pattern that keeps numbers from being read as dates.
-DATES = {
-    "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"),
-    "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
-    "%d.%m.%Y %H:%M": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}"),
-    "%d.%m.%y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{2}"),
-    "%Y/%m/%d": re.compile(r"\d{4}/\d{1,2}/\d{1,2}"),
-    "%d/%m/%Y": re.compile(r"\d{1,2}/\d{1,2}/\d{4}"),
-    "%m/%d/%Y": re.compile(r"\d{1,2}/\d{1,2}/\d{4}"),
-    "%d-%m-%Y": re.compile(r"\d{1,2}-\d{1,2}-\d{4}"),
-}
+# From so many columns on they are taken out of a table together.
+WIDE = 500
+# Larger numbers have no square that a computer can hold with their differences.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -46,128 +47,244 @@ class Column:
     why: str = ""  # it is left out, for people
     identifier: bool = False  # it is left out as one
     date_format: str = ""  # of dates that are text
+    either_date: bool = False  # its dates could be read month first too
     n_missing: int = 0
     n_values: int = 0  # different ones
-    unreadable: str = ""  # an example of a cell that is neither a number nor missing
+    n_unreadable: int = 0  # cells that are neither a number (or date) nor missing
+    unreadable: str = ""  # an example
+    style: Style | None = None  # of numbers that are text
+    reading: Reading | None = None
+    example: str = ""  # a number that is not written as a computer writes it
+    example_value: float = 0.0
 
 
-def judge(column: Any, *, keep: bool = False, category: bool = False) -> Column:
-    """Find out what a column (a pandas.Series) is.
+@dataclass(frozen=True)
+class Cells:
+    """A column in the form that it is judged and used in: one of these is there.
 
-    `keep`: it is not to be left out as an identifier or free text. `category`: it is categorical.
+    Attributes
+    ----------
+    texts : list of (str or None)
+        Without surrounding blanks; None where the cell is empty.
+    numbers : ndarray of shape (n_rows,)
+    days : ndarray of shape (n_rows,)
+    strange : str
+        Why the cells can be none of these.
     """
+
+    name: str
+    texts: list[str | None] | None = None
+    numbers: np.ndarray | None = None
+    days: np.ndarray | None = None
+    strange: str = ""
+
+
+def cells_of_frame(
+    frame: Any, names: Sequence[str], codes: Collection[str] = ()
+) -> dict[str, Cells]:
+    """Columns of a pandas.DataFrame by name; `codes`: those that hold codes for categories."""
+    if len(names) < WIDE or any(dtype.kind != "O" for dtype in frame.dtypes):
+        return {name: cells_of_column(frame[name], category=name in codes) for name in names}
+    # Thousands of columns are taken out at once: one by one would take longer than all the rest.
+    table = frame[list(names)].to_numpy()
+    found = {}
+    for name, values in zip(names, table.T, strict=True):
+        if all(isinstance(value, str) for value in values):
+            found[name] = Cells(name, texts=[_one_text(value) for value in values])
+        else:
+            found[name] = cells_of_column(frame[name], category=name in codes)
+    return found
+
+
+def cells_of_column(column: Any, *, category: bool = False) -> Cells:
+    """A pandas.Series as texts, numbers or days; as texts if it holds codes for categories."""
     from pandas.api import types
 
     name, dtype = str(column.name), column.dtype
-    n_missing = int(column.isna().sum())
-    if n_missing == len(column):
-        return Column(name, "left out", "it is empty")
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return _unless_constant(column, Column(name, "date"), as_days(column, ""))
+        return Cells(name, days=dates.days_of_values(column))
     if category or types.is_bool_dtype(dtype):
-        return _unless_constant(column, Column(name, "category"), as_text(column))
+        return Cells(name, texts=as_texts(column))
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
-        numbers = as_numbers(column)
-        if not keep and _counts_rows(name, numbers):
-            return Column(name, "left out", "it numbers the rows: an identifier", identifier=True)
-        return _unless_constant(column, Column(name, "number"), numbers)
-    return _judge_text(column, keep)
+        return Cells(name, numbers=column.to_numpy(dtype=float, na_value=np.nan))
+    if not types.is_string_dtype(dtype) or types.is_object_dtype(dtype):
+        there = column.dropna()
+        first = there.iloc[0] if len(there) else ""
+        if hasattr(first, "toordinal"):  # a date as Parquet keeps it
+            return Cells(name, days=dates.days_of_values(column))
+        if not isinstance(first, str | bool | int | float | np.generic) and not hasattr(
+            first, "as_tuple"
+        ):
+            kind = type(first).__name__
+            return Cells(name, strange=f"its cells are of the type {kind}, not single values")
+    return Cells(name, texts=as_texts(column))
 
 
-def _judge_text(column: Any, keep: bool) -> Column:
-    name = str(column.name)
-    first = column.dropna().iloc[0]
-    if hasattr(first, "toordinal"):  # a date as Parquet keeps it
-        return _unless_constant(column, Column(name, "date"), as_days(column, ""))
-    if not isinstance(first, str | bool | int | float | np.generic) and not hasattr(
-        first, "as_tuple"
-    ):
-        return Column(name, "left out", f"its cells are of the type {type(first).__name__}")
-    text = as_text(column)
-    if isinstance(first, bool | np.bool_):  # with missing cells, else the column had its own dtype
-        return _unless_constant(column, Column(name, "category"), text)
-    present = text[text != None]  # noqa: E711 - elementwise
-    numbers = as_numbers(column)
-    readable = np.isfinite(numbers)
-    if readable.sum() >= MOST * len(present):
-        unread = [value for value, fine in zip(text, readable, strict=True) if value and not fine]
-        found = Column(name, "number", unreadable=unread[0] if unread else "")
-        return _unless_constant(column, found, numbers)
-    for date_format, pattern in DATES.items():
-        if sum(pattern.fullmatch(value) is not None for value in present) >= MOST * len(present):
-            days = as_days(column, date_format)
-            if np.isfinite(days).sum() >= MOST * len(present):
-                found = Column(name, "date", date_format=date_format)
-                return _unless_constant(column, found, days)
-    n_values = len(set(present))
-    if not keep:
-        if n_values == len(present) and len(present) >= FEWEST_ROWS_IN_ORDER:
-            why = "every row has a value of its own: an identifier"
-            return Column(name, "left out", why, identifier=True)
-        if n_values > MANY_VALUES and n_values > MANY_SHARE * len(present):
-            return Column(name, "left out", "nearly every row has a value of its own: free text")
-    return _unless_constant(column, Column(name, "category"), text)
-
-
-def as_numbers(column: Any) -> np.ndarray:
-    """The cells as float64; what is not a finite number is NaN."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    return np.where(np.isfinite(numbers), numbers, np.nan)
-
-
-def as_days(column: Any, date_format: str) -> np.ndarray:
-    """Dates as days since 1970 (durations as days); what is not a date is NaN."""
-    import pandas as pd
-
-    if pd.api.types.is_timedelta64_dtype(column.dtype):
-        return (column / pd.Timedelta(days=1)).to_numpy(dtype=float)
-    text = column.astype(object).where(column.notna(), None)
-    dates = pd.to_datetime(text, format=date_format or None, errors="coerce", utc=True)
-    epoch = pd.Timestamp(0, tz="UTC")
-    return ((dates - epoch) / pd.Timedelta(days=1)).to_numpy(dtype=float)
-
-
-def as_text(column: Any) -> np.ndarray:
-    """The cells as str objects, missing ones as None.
+def as_texts(column: Any) -> list[str | None]:
+    """The cells of a pandas.Series as texts without surrounding blanks, None where they are empty.
 
     5 and 5.0 are the same text, as are true, TRUE and True: which of them a reader sees depends on
     the other cells of the column.
     """
-    values = column.astype(object).to_numpy()
-    text = np.empty(len(values), dtype=object)
-    for i, (value, missing) in enumerate(zip(values, column.isna(), strict=True)):
-        text[i] = None if missing else _one_text(value)
-    return text
+    values = column.to_numpy(dtype=object, na_value=None)
+    return [_one_text(value) for value in values]
 
 
-def _one_text(value: Any) -> str:
+def _one_text(value: Any) -> str | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in MISSING:
+            return None
+        return text.capitalize() if text.lower() in ("true", "false") else text
+    if value is None or value != value:
+        return None
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    text = str(value).strip()
-    return text.capitalize() if text.lower() in ("true", "false") else text
+    return str(value)
 
 
-def _unless_constant(column: Any, found: Column, values: np.ndarray) -> Column:
+def judge(
+    cells: Cells,
+    read: tuple[np.ndarray, Reading] | None,
+    *,
+    keep: bool = False,
+    category: bool = False,
+) -> Column:
+    """Find out what a column is.
+
+    Parameters
+    ----------
+    cells : Cells
+    read : pair or None
+        Of texts: the numbers that they are, NaN where they are none, and in which style.
+    keep : bool
+        It is not to be left out as an identifier.
+    category : bool
+        It is categorical.
+    """
+    name = cells.name
+    if cells.strange:
+        return Column(name, "left out", cells.strange)
+    if cells.days is not None:
+        return _unless_constant(Column(name, "date"), cells.days)
+    if cells.numbers is not None:
+        if np.isnan(cells.numbers).all():
+            return Column(name, "left out", "it is empty")
+        return _judge_numbers(cells.numbers, Column(name, "number"), keep)
+    texts = cells.texts or []
+    present = [text for text in texts if text is not None]
+    if not present:
+        return Column(name, "left out", "it is empty")
+    if category:
+        return _judge_category(present, texts, name)
+    if read is not None and _are_numbers(*read, len(present)):
+        numbers, reading = read
+        found = Column(name, "number", style=reading.style, reading=reading)
+        found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, reading))
+        return _judge_numbers(numbers, found, keep)
+    dated = dates.find_format(present, MOST)
+    if dated is not None:
+        date_format, days = dated
+        days = dates.days_of_texts(texts, date_format)
+        found = Column(name, "date", date_format=date_format, **_wrong(texts, days))
+        found = replace(found, either_date=dates.reads_both_ways(present, date_format))
+        return _unless_constant(found, days)
+    n_values = len(set(present))
+    own = n_values == len(present) and len(present) >= FEWEST_ROWS_IN_ORDER
+    if own and _is_one_word(present) and not keep:
+        why = "every row has a value of its own: an identifier"
+        return Column(name, "left out", why, identifier=True)
+    if own or (n_values > MANY_VALUES and n_values > MANY_SHARE * len(present)):
+        n_missing = len(texts) - len(present)
+        return Column(name, "text", n_missing=n_missing, n_values=n_values)
+    return _judge_category(present, texts, name)
+
+
+def refuse_too_large(names: Sequence[str], table: np.ndarray) -> None:
+    """Raise if a number of a column of a table (n_rows, n_columns) is too large to be squared."""
+    with np.errstate(invalid="ignore"):
+        large = np.isfinite(table) & (np.abs(table) > LARGEST)
+    if large.any():
+        row, column = np.argwhere(large)[0]
+        raise TableError(
+            f"The column {quoted(names[column])} holds {table[row, column]:g}, which is too large "
+            f"to measure distances with; numbers up to {LARGEST:g} can be used."
+        )
+
+
+def finite(numbers: np.ndarray) -> np.ndarray:
+    """NaN for infinity."""
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _is_one_word(texts: Sequence[str]) -> bool:
+    """Whether most texts have no blank inside, as codes have none and sentences have."""
+    return sum(" " not in text for text in texts) > MANY_SHARE * len(texts)
+
+
+def _judge_category(present: list[str], texts: list[str | None], name: str) -> Column:
+    n_missing, n_values = len(texts) - len(present), len(set(present))
+    # A missing category is a category of its own.
+    if n_values == 1 and not n_missing:
+        return Column(name, "left out", f"it is always {quoted(present[0])}")
+    return Column(name, "category", n_missing=n_missing, n_values=n_values)
+
+
+def _judge_numbers(numbers: np.ndarray, found: Column, keep: bool) -> Column:
+    if not keep and _counts_rows(found.name, numbers):
+        why = "it numbers the rows: an identifier"
+        return Column(found.name, "left out", why, identifier=True)
+    return _unless_constant(found, numbers)
+
+
+def _unless_constant(found: Column, values: np.ndarray) -> Column:
     """What was found, with its counts; but a column with one value tells nothing."""
-    text = values.dtype == object
-    present = values[values != None] if text else values[np.isfinite(values)]  # noqa: E711
-    n_missing = len(values) - len(present)
-    n_values = len(set(present.tolist()))
+    present = values[np.isfinite(values)]
+    n_values = len(np.unique(present))
     if n_values == 0:
         return Column(found.name, "left out", "it has no finite number")
-    # A missing category is a category of its own; a missing number becomes the median.
-    if n_values == 1 and not (text and n_missing):
-        shown = present[0] if text else column.dropna().iloc[0]
-        return Column(found.name, "left out", f"it is always {str(shown)!r}")
-    return replace(found, n_missing=n_missing, n_values=n_values)
+    if n_values == 1:
+        what = f"{present[0]:g}" if found.kind == "number" else "the same date"
+        return Column(found.name, "left out", f"it is always {what}")
+    return replace(found, n_missing=len(values) - len(present), n_values=n_values)
+
+
+def _wrong(texts: list[str | None], values: np.ndarray) -> dict[str, Any]:
+    wrong = [
+        text
+        for text, fine in zip(texts, np.isfinite(values), strict=True)
+        if text is not None and not fine
+    ]
+    return {"n_unreadable": len(wrong), "unreadable": wrong[0] if wrong else ""}
+
+
+def _are_numbers(numbers: np.ndarray, reading: Reading, n_present: int) -> bool:
+    """Whether nearly all cells are numbers; half of them if the others have another mark."""
+    return bool(np.isfinite(numbers).sum() >= (MOST_MIXED if reading.mixed else MOST) * n_present)
+
+
+def _example(texts: list[str | None], numbers: np.ndarray, reading: Reading) -> dict[str, Any]:
+    """A cell whose reading is worth a word, and what it was read as; nothing if there is none."""
+    for text, number in zip(texts, numbers, strict=True):
+        if text is None or not np.isfinite(number) or number == 0.0:
+            continue
+        if EITHER.fullmatch(text) if reading.open else not _is_plain(text, number):
+            return {"example": text, "example_value": float(number)}
+    return {}
+
+
+def _is_plain(text: str, number: float) -> bool:
+    """Whether a computer would read the same."""
+    try:
+        return float(text) == number
+    except ValueError:
+        return False
 
 
 def _counts_rows(name: str, numbers: np.ndarray) -> bool:
     """Whether whole numbers are all different, and are named or lie like the numbers of rows."""
     n_rows = len(numbers)
-    if np.isnan(numbers).any() or (numbers != np.round(numbers)).any():
+    if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():
         return False
     if len(np.unique(numbers)) < n_rows or n_rows < 2:
         return False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from kfree.plain_text import quoted
+
 # How many names a sentence lists.
 MOST_NAMES = 6
+# Among how many names one that looks alike is searched: it takes a millisecond for each hundred.
+MOST_COMPARED = 2_000
 
 
 class TableError(ValueError):
@@ -33,9 +37,16 @@ def listed(names: Iterable[Any], most: int = MOST_NAMES) -> str:
     """Names in quotes, with the number of those that are too many to be listed."""
     names = list(names)
     if len(names) > most + 1:
-        return f"{', '.join(repr(str(name)) for name in names[:most])} and {len(names) - most} more"
-    quoted = [repr(str(name)) for name in names]
-    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+        return f"{', '.join(map(quoted, names[:most]))} and {len(names) - most:,} more"
+    words = [quoted(name) for name in names]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def joined(parts: Sequence[str], most: int = MOST_NAMES) -> str:
+    """Parts of a sentence, with the number of those that are too many."""
+    if len(parts) > most + 1:
+        return f"{', '.join(parts[:most])} and {len(parts) - most:,} more"
+    return ", ".join(parts)
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -43,8 +54,13 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def cells_of(counts: dict[str, int]) -> str:
+    """Columns with a number of cells each: 'a' (2 cells), 'b' (1 cell)."""
+    return joined([f"{quoted(name)} ({count(n, 'cell')})" for name, n in counts.items()])
+
+
 def nearest(name: str, names: Iterable[Any], most: int = 3) -> list[str]:
     """The names that look most like a name, whatever the case of their letters."""
-    known = [str(other) for other in names]
+    known = [str(other) for other in names][:MOST_COMPARED]
     lower = {other.lower(): other for other in reversed(known)}
     return [lower[found] for found in get_close_matches(name.lower(), lower, n=most, cutoff=0.5)]

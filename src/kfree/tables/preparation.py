@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.tables.kinds import Column, as_days, as_numbers, as_text, judge
-from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
+from kfree.plain_text import quoted
+from kfree.tables import dates, free_text, saved_state
+from kfree.tables.kinds import (
+    Cells,
+    Column,
+    as_texts,
+    cells_of_frame,
+    finite,
+    judge,
+    refuse_too_large,
+)
+from kfree.tables.messages import TableError, TableWarning, listed, nearest
+from kfree.tables.notes import notes
+from kfree.tables.numbers import POINT, Reading, given_style, read_columns
+from kfree.tables.relevance import tells
+from kfree.tables.tally import Tally
 
 # Categories beyond this number are taken together, the rarest first.
 MOST_CATEGORIES = 100
 MISSING = "(missing)"
-# From how many cells on a column of numbers without a single number is taken as a mistake.
-FEWEST_CELLS = 10
-
-# Is given a sentence, and what it is about.
-Say = Callable[[str, str], None]
+OTHER = "(other)"
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Makes a table ready for a classifier that measures distances.
 
-    Numbers are standardized, with the median for missing ones. Categories (text, booleans) become
-    one column for each value; a missing cell is a value of its own, and a value that was not there
-    in `fit` is none of them. Dates become days, then numbers. Columns that tell nothing (always the
-    same value, empty) or stand for the row itself (identifiers, free text) are left out. `notes_`
-    says what was done to which column.
+    Numbers are standardized, with the median for missing ones. Text that holds numbers is read as
+    numbers, also with a decimal comma, thousands set apart, a currency or a percent sign. Dates
+    become days, and where the labels depend on them also weekday, season and time of day.
+    Categories (text, booleans) become one column for each value; a missing cell is a value of its
+    own, and a value that was not there in `fit` is none of them. Free text becomes features by
+    which texts that look alike are near each other. Columns that tell nothing (always the same
+    value, empty, free text that the labels do not depend on) or stand for the row itself
+    (identifiers) are left out. `notes_` says what was done to which column.
 
     New data are matched by the names of their columns: the order does not matter, and columns that
     are not needed are passed over.
@@ -44,16 +54,23 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     drop : sequence of str, default=()
         Columns to be left out.
     keep : sequence of str, default=()
-        Columns that are not to be left out as identifiers or free text.
+        Columns that are not to be left out as identifiers.
     categorical : sequence of str, default=()
         Columns whose numbers are codes for categories.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers that are text. None: each column tells.
+    thousands : {",", ".", " ", "'", "none"}, default=None
+        What sets thousands apart in them; spaces and apostrophes are always understood. None: each
+        column tells.
 
     Attributes
     ----------
     notes_ : list of str
         Sentences: what was done to which columns.
-    numbers_, categories_ : list of str
-        The columns taken as numbers (dates among them) and as categories.
+    columns_ : list of Column
+        What was found out about each column.
+    numbers_, categories_, texts_ : list of str
+        The columns taken as numbers (dates among them), as categories and as free text.
     left_out_ : dict of str to str
         The columns left out, and why.
     identifiers_ : list of str
@@ -66,7 +83,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     >>> import pandas as pd
     >>> from kfree.tables import TablePreparation
     >>> frame = pd.DataFrame(
-    ...     {"id": [7, 8, 9], "size": [1.0, None, 3.0], "color": ["red", "blue", "red"]}
+    ...     {"id": [7, 8, 9], "size": ["$1,200", None, "$950"], "color": ["red", "blue", "red"]}
     ... )
     >>> preparation = TablePreparation().fit(frame)
     >>> preparation.get_feature_names_out()
@@ -75,6 +92,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     ...     print(note)
     1 column of numbers, standardized: 'size'.
     1 column of categories, one feature for each value: 'color' (2 values).
+    '$1,200' was read as 1200, and so on, in 'size'.
     Missing numbers were filled in with the median: 'size' (1 cell).
     Left out: 'id' (it numbers the rows: an identifier).
     """
@@ -85,10 +103,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         drop: Sequence[str] = (),
         keep: Sequence[str] = (),
         categorical: Sequence[str] = (),
+        decimal: str | None = None,
+        thousands: str | None = None,
     ) -> None:
         self.drop = drop
         self.keep = keep
         self.categorical = categorical
+        self.decimal = decimal
+        self.thousands = thousands
 
     def fit(self, X: Any, y: Any = None) -> TablePreparation:
         """Find out what each column is, and learn medians, scales and categories.
@@ -96,55 +118,62 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas.DataFrame
-        y : ignored
+        y : array-like of shape (n_rows,), default=None
+            Labels, by which texts, weekdays and seasons are left out that tell nothing. None:
+            texts are taken, weekdays and seasons are not.
 
         Returns
         -------
         self
         """
-        frame = _as_frame(X)
-        for given in ("drop", "keep", "categorical"):
-            for name in getattr(self, given):
-                if name not in frame.columns:
-                    raise TableError(
-                        f"{given} names the column {name!r}, which the table does not have; "
-                        f"it has {listed(nearest(name, frame.columns) or frame.columns)}."
-                    )
-        columns = [
+        frame, y = _as_frame(X), None if y is None else np.asarray(y)
+        self._refuse_unknown(frame.columns)
+        dropped, kept, codes = set(self.drop), set(self.keep), set(self.categorical)
+        cells = cells_of_frame(frame, [n for n in frame.columns if n not in dropped], codes)
+        texts = {
+            name: found.texts
+            for name, found in cells.items()
+            if found.texts is not None and name not in codes
+        }
+        hint = frame.attrs.get("decimal", POINT)
+        given = given_style(self.decimal, self.thousands)
+        read = read_columns(texts, given, dict.fromkeys(texts, hint))
+        self.columns_ = [
             Column(name, "left out", "as asked for")
-            if name in self.drop
-            else judge(frame[name], keep=name in self.keep, category=name in self.categorical)
+            if name in dropped
+            else judge(cells[name], read.get(name), keep=name in kept, category=name in codes)
             for name in frame.columns
         ]
-        used = [column for column in columns if column.kind != "left out"]
-        if not used:
-            whole = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:6])
+        self._learn_texts(cells, y)
+        self._sort_columns()
+        if not (self.numbers_ or self.categories_ or self.texts_):
+            whole = "; ".join(f"{quoted(c.name)}: {c.why}" for c in self.columns_[:6])
             raise TableError("No column is left to learn from" + (f" ({whole})." if whole else "."))
-        self.numbers_ = [column.name for column in used if column.kind != "category"]
-        self.categories_ = [column.name for column in used if column.kind == "category"]
-        self.date_formats_ = {
-            column.name: column.date_format for column in used if _is_date(column)
-        }
-        self.left_out_ = {
-            column.name: column.why for column in columns if column.kind == "left out"
-        }
-        self.identifiers_ = [column.name for column in columns if column.identifier]
-        self.text_columns_ = [name for name in frame.columns if _is_text(frame[name])]
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
         self.n_features_in_ = len(frame.columns)
-        numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-        # Values beyond the most common ones share a column, and so do new ones then; without such
-        # a column a new value is zero in all of them.
-        categories = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=MOST_CATEGORIES,
-            sparse_output=False,
-        )
-        self.transformer_ = ColumnTransformer(
-            [("numbers", numbers, self.numbers_), ("categories", categories, self.categories_)]
-        ).fit(self._plain(frame, _say_nothing))
-        self.notes_ = _notes(columns)
+        self._learn_numbers(cells, read, y)
+        self.values_, self.rare_values_ = {}, {}
+        for name in self.categories_:
+            self.values_[name], rare = _by_frequency(cells[name].texts or [])
+            if rare:
+                self.rare_values_[name] = rare
+        self.notes_ = notes(self.columns_, MOST_CATEGORIES, self.circles_)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and the same table as numbers. What is odd about it is in the notes, not warned of.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+        y : array-like of shape (n_rows,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+        """
+        return self.fit(X, y).transform_block(X, Tally())
 
     def transform(self, X: Any) -> np.ndarray:
         """The table as numbers.
@@ -158,29 +187,90 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_features_out)
         """
+        tally = Tally()
+        features = self.transform_block(X, tally)
+        for sentence, topic in tally.oddities():
+            warnings.warn(TableWarning(sentence, topic), stacklevel=2)
+        return features
+
+    def transform_block(self, X: Any, tally: Tally) -> np.ndarray:
+        """A block of a table as numbers; what is found in it is added to `tally`, not warned of.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+        tally : Tally
+            Of the whole table.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+        """
         check_is_fitted(self)
         frame = _as_frame(X)
-        needed = self.numbers_ + self.categories_
-        lacking = [name for name in needed if name not in frame.columns]
-        if lacking:
-            close = nearest(lacking[0], set(frame.columns) - set(needed), most=1)
-            hint = f" (is {lacking[0]!r} perhaps {close[0]!r}?)" if close else ""
-            raise TableError(
-                f"The table lacks {'a column' if len(lacking) == 1 else 'columns'} that the model "
-                f"was fitted with: {listed(lacking)}{hint}."
-            )
-        unknown = [name for name in frame.columns if name not in set(self.feature_names_in_)]
-        if unknown:
-            _warn(
-                f"Columns that the model does not know were passed over: {listed(unknown)}.",
-                "unknown columns",
-            )
+        self._refuse_lacking(frame.columns)
+        known = set(self.feature_names_in_)
+        tally.unknown_columns = [name for name in frame.columns if name not in known]
         if not len(frame):
             return np.empty((0, len(self.get_feature_names_out())))
-        plain = self._plain(frame, _warn)
-        if self.categories_:
-            self._look_at_categories(plain, _warn)
-        return self.transformer_.transform(plain)
+        numbers = self._read_numbers(frame, tally)  # (n_rows, n_numbers)
+        place = {name: j for j, name in enumerate(self.numbers_)}
+        filled = np.where(np.isnan(numbers), self.median_, numbers)
+        parts = [(filled - self.center_) / self.scale_]
+        for name, circle in self.circles_:
+            parts.append(dates.on_circle(numbers[:, place[name]], circle))
+        for name in self.categories_:
+            parts.append(self._one_hot(name, as_texts(frame[name]), tally))
+        for name in self.texts_:
+            parts.append(free_text.features(as_texts(frame[name]), self.text_maps_[name]))
+        return np.hstack(parts)
+
+    def numbers_of(self, X: Any) -> dict[str, np.ndarray]:
+        """The columns taken as numbers, without dates, as numbers; NaN for what is none.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        table = self._read_numbers(_as_frame(X), Tally())
+        return {
+            name: table[:, j]
+            for j, name in enumerate(self.numbers_)
+            if name not in self.date_formats_
+        }
+
+    def readable(self, X: Any) -> Any:
+        """The table as it was understood, for people: numbers as numbers, None for empty cells.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+
+        Returns
+        -------
+        pandas.DataFrame
+            Of the same rows and columns. Dates, categories, texts and what was left out stay as
+            they are written, without surrounding blanks.
+        """
+        import pandas as pd
+        from pandas.api.types import is_string_dtype
+
+        frame = _as_frame(X)
+        numbers = self.numbers_of(frame)
+        columns = {}
+        for name, column in frame.items():
+            if name in numbers:
+                columns[name] = pd.Series(numbers[name], index=frame.index)
+            elif is_string_dtype(column.dtype) and hasattr(column, "str"):
+                columns[name] = pd.Series(as_texts(column), index=frame.index, dtype=object)
+            else:
+                columns[name] = column
+        return pd.DataFrame(columns, index=frame.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features made: the column, or column=value for a category.
@@ -195,44 +285,150 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names = list(self.numbers_)
-        if self.categories_:
-            encoder = self.transformer_.named_transformers_["categories"]
-            rare = encoder.infrequent_categories_
-            for name, values, few in zip(self.categories_, encoder.categories_, rare, strict=True):
-                common = values if few is None else [value for value in values if value not in few]
-                names += [f"{name}={value}" for value in common]
-                names += [] if few is None else [f"{name}=(other)"]
+        for name, circle in self.circles_:
+            names += [f"{name} ({circle}, sine)", f"{name} ({circle}, cosine)"]
+        for name in self.categories_:
+            names += [f"{name}={value}" for value in self.values_[name]]
+        for name in self.texts_:
+            n_features = len(self.text_maps_[name].directions)
+            names += [f"{name} (text {i + 1})" for i in range(n_features)]
         return np.array(names, dtype=object)
 
-    def _plain(self, frame: Any, say: Say) -> Any:
-        """The used columns only, each as floats or as texts without missing ones."""
-        import pandas as pd
+    def _sort_columns(self) -> None:
+        """The names of the columns by what they are."""
+        used = [column for column in self.columns_ if column.kind != "left out"]
+        self.numbers_ = [c.name for c in used if c.kind in ("number", "date")]
+        self.categories_ = [c.name for c in used if c.kind == "category"]
+        self.texts_ = [c.name for c in used if c.kind == "text"]
+        self.date_formats_ = {c.name: c.date_format for c in used if c.kind == "date"}
+        self.left_out_ = {c.name: c.why for c in self.columns_ if c.kind == "left out"}
+        self.identifiers_ = [c.name for c in self.columns_ if c.identifier]
 
-        plain = {}
-        for name in self.numbers_:
-            column = frame[name]
-            if name in self.date_formats_:
-                numbers, noun = as_days(column, self.date_formats_[name]), "date"
+    def _learn_texts(self, cells: dict[str, Cells], y: np.ndarray | None) -> None:
+        """Features of free text; columns whose features tell nothing are left out."""
+        self.text_maps_ = {}
+        for i, column in enumerate(self.columns_):
+            if column.kind != "text":
+                continue
+            texts = cells[column.name].texts or []
+            learned = free_text.learn(texts)
+            if column.name in set(self.keep) or tells(free_text.features(texts, learned), y):
+                self.text_maps_[column.name] = learned
             else:
-                numbers, noun = as_numbers(column), "number"
-            _look_at_numbers(column, numbers, noun, say)
-            plain[name] = pd.Series(numbers)
-        for name in self.categories_:
-            text = as_text(frame[name])
-            text[text == None] = MISSING  # noqa: E711 - elementwise
-            plain[name] = pd.Series(text, dtype=object)
-        return pd.DataFrame(plain)
+                why = "free text on which the labels do not depend"
+                self.columns_[i] = Column(column.name, "left out", why)
 
-    def _look_at_categories(self, plain: Any, say: Say) -> None:
-        """Say which values were not there in fit."""
-        encoder = self.transformer_.named_transformers_["categories"]
-        for name, known in zip(self.categories_, encoder.categories_, strict=True):
-            new = sorted(set(plain[name]) - set(known) - {MISSING})
+    def _learn_numbers(
+        self,
+        cells: dict[str, Cells],
+        read: dict[str, tuple[np.ndarray, Reading]],
+        y: np.ndarray | None,
+    ) -> None:
+        n_rows = max((len(_values(found)) for found in cells.values()), default=0)
+        table = np.empty((n_rows, len(self.numbers_)))
+        self.circles_: list[tuple[str, str]] = []
+        for j, name in enumerate(self.numbers_):
+            found = cells[name]
+            if found.texts is None:
+                values = _values(found)
+            elif name in self.date_formats_:
+                values = dates.days_of_texts(found.texts, self.date_formats_[name])
+            else:
+                values = read[name][0]
+            if name in self.date_formats_ and y is not None:
+                self.circles_ += [
+                    (name, circle)
+                    for circle in dates.circles_of(values)
+                    if tells(dates.on_circle(values, circle), y)
+                ]
+            table[:, j] = values
+        refuse_too_large(self.numbers_, table)
+        table = finite(table)
+        # Every used column has two values at least.
+        self.median_ = np.nanmedian(table, axis=0) if table.size else np.empty(0)
+        filled = np.where(np.isnan(table), self.median_, table)
+        self.center_ = filled.mean(axis=0)
+        scale = filled.std(axis=0)
+        # Two numbers that differ in their last digit only may have no spread that can be seen.
+        self.scale_ = np.where(scale > 0.0, scale, 1.0)
+
+    def _read_numbers(self, frame: Any, tally: Tally) -> np.ndarray:
+        """The columns of numbers and dates (n_rows, n_numbers) of a new table, NaN for missing."""
+        cells = cells_of_frame(frame, self.numbers_)
+        styles = {c.name: c.style for c in self.columns_ if c.style is not None}
+        texts = {
+            name: found.texts
+            for name, found in cells.items()
+            if found.texts is not None and name not in self.date_formats_
+        }
+        hint = frame.attrs.get("decimal", POINT)
+        hints = {name: styles[name].decimal if name in styles else hint for name in texts}
+        read = read_columns(texts, given_style(self.decimal, self.thousands), hints)
+        table = np.empty((len(frame), len(self.numbers_)))
+        for j, name in enumerate(self.numbers_):
+            found, noun = cells[name], "date" if name in self.date_formats_ else "number"
+            if found.strange:
+                raise TableError(f"The column {quoted(name)} held {noun}s in fit; {found.strange}.")
+            if found.texts is None:
+                values = _values(found)
+            elif noun == "date":
+                date_format = self.date_formats_[name] or "ISO8601"
+                values = dates.days_of_texts(found.texts, date_format)
+            else:
+                values, reading = read[name]
+                if name in styles and reading.style.decimal != styles[name].decimal:
+                    tally.read_otherwise[name] = reading.style.decimal
+            tally.add_numbers(name, found.texts, values, noun)
+            table[:, j] = values
+        refuse_too_large(self.numbers_, table)
+        return finite(table)
+
+    def _one_hot(self, name: str, texts: list[str | None], tally: Tally) -> np.ndarray:
+        """A feature (n_rows, n_values) for each value."""
+        values = self.values_[name]
+        place = {value: j for j, value in enumerate(values)}
+        shared = place[OTHER] if name in self.rare_values_ else -1
+        columns = np.array([place.get(MISSING if t is None else t, -1) for t in texts])
+        if (columns < 0).any():
+            strange = {t for t, j in zip(texts, columns, strict=True) if j < 0 and t is not None}
+            new = strange - set(self.rare_values_.get(name, ()))
             if new:
-                say(
-                    f"The column {name!r} has values that were not there in fit: {listed(new)}.",
-                    f"new values in {name}",
-                )
+                tally.add_values(name, new)
+        columns = np.where(columns < 0, shared, columns)
+        features = np.zeros((len(texts), len(values)))
+        rows = np.flatnonzero(columns >= 0)
+        features[rows, columns[rows]] = 1.0
+        return features
+
+    def _refuse_unknown(self, columns: Any) -> None:
+        known = set(columns)
+        for given in ("drop", "keep", "categorical"):
+            for name in getattr(self, given):
+                if name not in known:
+                    raise TableError(
+                        f"{given} names the column {quoted(name)}, which the table does not have; "
+                        f"it has {listed(nearest(name, columns) or columns)}."
+                    )
+
+    def _refuse_lacking(self, columns: Any) -> None:
+        known, needed = set(columns), self.numbers_ + self.categories_ + self.texts_
+        lacking = [name for name in needed if name not in known]
+        if lacking:
+            close = nearest(lacking[0], known - set(needed), most=1)
+            hint = f" (is {quoted(lacking[0])} perhaps {quoted(close[0])}?)" if close else ""
+            raise TableError(
+                f"The table lacks {'a column' if len(lacking) == 1 else 'columns'} that the model "
+                f"was fitted with: {listed(lacking)}{hint}."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return saved_state.state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved_state.restore(self, state)
+        if hasattr(self, "columns_"):
+            self._sort_columns()
+            saved_state.check(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -240,6 +436,26 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _values(found: Cells) -> Any:
+    """The cells, whichever form they have."""
+    for values in (found.numbers, found.days, found.texts):
+        if values is not None:
+            return values
+    return ()
+
+
+def _by_frequency(texts: Sequence[str | None]) -> tuple[list[str], list[str]]:
+    """The values that have a feature each, the shared one last, and the rare values that share it.
+
+    Values that are equally frequent are taken in alphabetical order.
+    """
+    counts = Counter(MISSING if text is None else text for text in texts)
+    if len(counts) <= MOST_CATEGORIES:
+        return sorted(counts), []
+    order = sorted(counts, key=lambda value: (-counts[value], value))
+    return [*sorted(order[: MOST_CATEGORIES - 1]), OTHER], sorted(order[MOST_CATEGORIES - 1 :])
 
 
 def _as_frame(X: Any) -> Any:
@@ -251,102 +467,7 @@ def _as_frame(X: Any) -> Any:
             f"got {type(X).__name__}."
         )
     names = [str(name) for name in frame.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, n in Counter(names).items() if n > 1)
     if twice:
         raise TableError(f"The table has more than one column named {listed(twice)}.")
     return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
-
-
-def _is_date(column: Column) -> bool:
-    return column.kind == "date"
-
-
-def _is_text(column: Any) -> bool:
-    from pandas.api.types import is_object_dtype, is_string_dtype
-
-    return bool(is_object_dtype(column.dtype) or is_string_dtype(column.dtype))
-
-
-def _look_at_numbers(column: Any, numbers: np.ndarray, noun: str, say: Say) -> None:
-    """Say which cells of a column are not what they should be; raise if it is all of them."""
-    wrong = np.isnan(numbers) & column.notna().to_numpy(dtype=bool)
-    if not wrong.any():
-        return
-    example = column.to_numpy()[wrong][0]
-    if wrong.sum() >= FEWEST_CELLS and not np.isfinite(numbers).any():
-        raise TableError(
-            f"The column {column.name!r} held {noun}s in fit, but has none here: its cells are "
-            f"like {str(example)!r}."
-        )
-    say(
-        f"The column {column.name!r} has cells that are not a {noun}, such as {str(example)!r}; "
-        "they were taken as missing.",
-        f"no {noun}s in {column.name}",
-    )
-
-
-def _notes(columns: Sequence[Column]) -> list[str]:
-    """What was done to which columns."""
-    numbers = [column.name for column in columns if column.kind == "number"]
-    dates = [column.name for column in columns if column.kind == "date"]
-    categories = [
-        f"{column.name!r} ({count(column.n_values, 'value')})"
-        for column in columns
-        if column.kind == "category"
-    ]
-    notes = []
-    if numbers:
-        notes.append(
-            f"{count(len(numbers), 'column')} of numbers, standardized: {listed(numbers)}."
-        )
-    if categories:
-        notes.append(
-            f"{count(len(categories), 'column')} of categories, one feature for each value: "
-            f"{_joined(categories)}."
-        )
-    many = [column.name for column in columns if column.n_values > MOST_CATEGORIES]
-    many = [name for name in many if name not in numbers and name not in dates]
-    if many:
-        notes.append(
-            f"Of {listed(many)} the {MOST_CATEGORIES - 1} most common values have a feature each; "
-            "the others share one."
-        )
-    if dates:
-        notes.append(f"{count(len(dates), 'column')} of dates, taken as days: {listed(dates)}.")
-    for column in columns:
-        if column.kind == "date" and column.date_format == "%d/%m/%Y":
-            notes.append(f"The dates of {column.name!r} were read as day/month/year.")
-        if column.unreadable:
-            notes.append(
-                f"{column.name!r} has cells that are not numbers, such as {column.unreadable!r}; "
-                "they were taken as missing."
-            )
-    for kinds, how in (
-        (("number", "date"), "Missing numbers were filled in with the median"),
-        (("category",), "Missing categories count as a value of their own"),
-    ):
-        missing = [
-            f"{column.name!r} ({count(column.n_missing, 'cell')})"
-            for column in columns
-            if column.kind in kinds and column.n_missing
-        ]
-        if missing:
-            notes.append(f"{how}: {_joined(missing)}.")
-    out = [f"{column.name!r} ({column.why})" for column in columns if column.kind == "left out"]
-    if out:
-        notes.append(f"Left out: {_joined(out, most=12)}.")
-    return notes
-
-
-def _joined(parts: list[str], most: int = 6) -> str:
-    if len(parts) > most + 1:
-        return f"{', '.join(parts[:most])} and {len(parts) - most} more"
-    return ", ".join(parts)
-
-
-def _warn(sentence: str, topic: str) -> None:
-    warnings.warn(TableWarning(sentence, topic), stacklevel=2)
-
-
-def _say_nothing(sentence: str, topic: str) -> None:
-    """What was found in fit is in the notes."""

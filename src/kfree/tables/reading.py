@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import gzip
 import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kfree.tables.format import COMMA_NUMBER, POINTED_THOUSANDS, WESTERN, Format, detect
+from kfree.plain_text import quoted, shown
+from kfree.tables.format import WESTERN, Format, detect
+from kfree.tables.kinds import WIDE, as_texts
 from kfree.tables.messages import TableError
+from kfree.tables.numbers import COMMA, MISSING, POINT, Style, given_style, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kfree.tables.preparation import TablePreparation
-
 STANDARD = "-"
 # How much of a file is looked at to learn how it is written.
 HEAD_BYTES = 1 << 18
-MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "?"]
-COMMA_OR_THOUSANDS = f"{COMMA_NUMBER.pattern}|{POINTED_THOUSANDS.pattern}"
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
+# The column that a separator at the end of each row makes; no other can have this name.
+AFTER_LAST = "\0"
+# Larger whole numbers stay floats, which cannot hold them exactly anyway.
+LARGEST_INT = 2.0**53
 
 
 def read_table(
-    source: str | Path, *, n_rows: int | None = None, like: TablePreparation | None = None
+    source: str | Path,
+    *,
+    n_rows: int | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> pd.DataFrame:
     """Read a table: CSV, TSV or Parquet, compressed with gzip or not.
 
-    The encoding (UTF-8, UTF-16, Windows' western code page), the separator (comma, semicolon, tab
-    or bar) and the decimal mark of a text file are found from its beginning; the name of the file
-    does not matter. The first line holds the names of the columns. Empty cells, "NA", "NaN",
-    "null", "None" and "?" are missing values.
+    The encoding (UTF-8, UTF-16, Windows' western code page) and the separator (comma, semicolon,
+    tab or bar) of a text file are found from its beginning; the name of the file does not matter.
+    The first line holds the names of the columns. Empty cells, "NA", "NaN", "null", "None", "-" and
+    "?" are missing values. A column is read as numbers if all its cells are numbers, also with a
+    decimal comma, thousands set apart, a currency or a percent sign.
 
     Parameters
     ----------
@@ -46,8 +56,8 @@ def read_table(
         The file; "-" is standard input.
     n_rows : int, default=None
         Read only so many rows.
-    like : TablePreparation, default=None
-        What the table is to be prepared with: columns that were text then are read as text.
+    decimal, thousands : str, default=None
+        As in `TablePreparation`.
 
     Returns
     -------
@@ -58,48 +68,16 @@ def read_table(
     TableError
         With one sentence, if the source cannot be read as a table.
     """
-    if n_rows is not None:
-        with _closing(read_blocks(source, like=like, rows=n_rows)) as blocks:
-            return next(blocks)
-    import pandas as pd
-
-    return pd.concat(list(read_blocks(source, like=like, rows=None)))
-
-
-def read_blocks(
-    source: str | Path, *, like: TablePreparation | None = None, rows: int | None = 10_000
-) -> Iterator[pd.DataFrame]:
-    """Read a table in blocks, so that it need not fit into memory.
-
-    Parquet from standard input, or compressed once more with gzip, is held in memory as a file.
-
-    Parameters
-    ----------
-    source : str or Path
-        The file; "-" is standard input.
-    like : TablePreparation, default=None
-        What the table is to be prepared with: columns that were text then are read as text.
-    rows : int or None, default=10_000
-        How many rows a block has; None: all in one.
-
-    Yields
-    ------
-    pandas.DataFrame
-        At least one, each with at least one row; the index goes on from block to block.
-    """
-    name = _name(source)
-    with _telling(name), _opened(source) as (head, stream):
-        if head.startswith(PARQUET):
-            yield from _parquet_blocks(stream, source, rows, name)
-            return
-        form = detect(head, len(head) < HEAD_BYTES, name)
-        text = getattr(like, "text_columns_", [])
-        kinds = {str(column): str for column in text if column in form.names}
-        yield from _value_blocks(stream, form, rows, kinds)
+    if n_rows is None:
+        cells = read_cells(source)
+    else:
+        with _closing(read_blocks(source, rows=n_rows)) as blocks:
+            cells = next(blocks)
+    return typed(cells, given_style(decimal, thousands))
 
 
-def read_twice(source: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read a whole table as values and as it is written.
+def read_cells(source: str | Path) -> pd.DataFrame:
+    """Read a whole table as it is written.
 
     Parameters
     ----------
@@ -108,118 +86,131 @@ def read_twice(source: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Returns
     -------
-    values : pandas.DataFrame
-        What `read_table` gives.
-    cells : pandas.DataFrame
-        The same rows and columns. Of a text file the texts of its cells as they stand, 007 and
-        1,50; of Parquet, which has types, the values once more.
+    pandas.DataFrame
+        Of a text file the texts of its cells as they stand, 007 and 1,50, and "" for empty ones; of
+        Parquet, which has types, values. `TablePreparation` takes either.
     """
     import pandas as pd
 
-    name = _name(source)
-    with _telling(name), _opened(source) as (head, stream):
-        if head.startswith(PARQUET):
-            values = pd.concat(list(_parquet_blocks(stream, source, None, name)))
-            return values, values
-        form = detect(head, len(head) < HEAD_BYTES, name)
-        # Kept, since standard input can be read only once, and a file may change meanwhile.
-        text = stream.read()
-        values = pd.concat(list(_value_blocks(io.BytesIO(text), form, None, {})))
-        return values, pd.concat(list(_cell_blocks(io.BytesIO(text), form, None)))
+    blocks = list(read_blocks(source, rows=None))
+    return blocks[0] if len(blocks) == 1 else pd.concat(blocks)
 
 
-def read_cells(
-    source: str | Path, *, like: TablePreparation, rows: int = 10_000
-) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Read a table in blocks, each as it is written and as values.
+def read_blocks(source: str | Path, *, rows: int | None = 10_000) -> Iterator[pd.DataFrame]:
+    """Read a table as it is written, in blocks, so that it need not fit into memory.
+
+    Parquet from standard input, or compressed once more with gzip, is held in memory as a file.
 
     Parameters
     ----------
     source : str or Path
         The file; "-" is standard input.
-    like : TablePreparation
-        What the values are to be prepared with.
-    rows : int, default=10_000
-        How many rows a block has.
+    rows : int or None, default=10_000
+        How many rows a block has; None: all in one.
 
     Yields
     ------
-    cells : pandas.DataFrame
-        Of a text file the texts of its cells as they stand, 007 and 1.50; only a decimal comma
-        becomes a point.
-    values : pandas.DataFrame
-        The same as numbers and texts with missing values.
+    pandas.DataFrame
+        At least one, each with at least one row; the index goes on from block to block. The
+        attribute `attrs["decimal"]` is the decimal mark to be expected from the separator.
     """
     name = _name(source)
     with _telling(name), _opened(source) as (head, stream):
         if head.startswith(PARQUET):
-            for block in _parquet_blocks(stream, source, rows, name):
-                yield block, block
+            yield from _parquet_blocks(stream, source, rows, name)
             return
         form = detect(head, len(head) < HEAD_BYTES, name)
-        for cells in _cell_blocks(stream, form, rows):
-            if form.decimal == ",":
-                cells = _with_points(cells, form, like)
-            yield cells, _values(cells, like)
+        for block in _text_blocks(stream, form, rows):
+            # Programs of countries with a decimal comma separate by semicolons.
+            block.attrs["decimal"] = COMMA if form.separator == ";" else POINT
+            yield block
 
 
-def _with_points(cells: pd.DataFrame, form: Format, like: TablePreparation) -> pd.DataFrame:
-    """The cells with 1.5 for 1,5, but for columns that are text to the model."""
-    number = COMMA_NUMBER.pattern if form.thousands is None else COMMA_OR_THOUSANDS
-    for name in set(cells.columns) - set(like.text_columns_):
-        column = cells[name]
-        pointed = column.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
-        cells[name] = column.where(~column.str.fullmatch(number), pointed)
-    return cells
-
-
-def _values(cells: pd.DataFrame, like: TablePreparation) -> pd.DataFrame:
-    """What the cells mean: as pandas reads them, but column by column."""
+def typed(cells: pd.DataFrame, given: Style | None = None) -> pd.DataFrame:
+    """A table as it is written, with numbers where a column holds nothing else."""
+    import numpy as np
     import pandas as pd
 
-    values = cells.mask(cells.isin(MISSING))
-    for name in set(values.columns) - set(like.text_columns_):
-        numbers = pd.to_numeric(values[name], errors="coerce")
-        # Where cells are not numbers the texts stay, to be spoken of.
-        if bool((numbers.notna() == values[name].notna()).all()):
-            values[name] = numbers
-    return values
+    texts = {
+        str(name): as_texts(column)
+        for name, column in cells.items()
+        if pd.api.types.is_string_dtype(column.dtype) and hasattr(column, "str")
+    }
+    hint = cells.attrs.get("decimal", POINT)
+    read = read_columns(texts, given, dict.fromkeys(texts, hint))
+    values = {}
+    for name, column in texts.items():
+        numbers = read[name][0]
+        there = np.array([text is not None for text in column])
+        if there.any() and (np.isnan(numbers) == ~there).all():
+            whole = there.all() and (np.abs(numbers) < LARGEST_INT).all()
+            whole = whole and (numbers == np.round(numbers)).all()
+            values[name] = pd.Series(
+                numbers.astype(np.int64) if whole else numbers, index=cells.index
+            )
+        else:
+            stripped = [None if t in MISSING else t for t in cells[name].str.strip()]
+            values[name] = pd.Series(stripped, index=cells.index, dtype=cells[name].dtype)
+    return pd.DataFrame(
+        {name: values.get(str(name), cells[name]) for name in cells.columns}, index=cells.index
+    )
 
 
-def _value_blocks(
-    stream: BinaryIO, form: Format, rows: int | None, kinds: Mapping[str, type]
-) -> Iterator[pd.DataFrame]:
-    """What the cells mean; `kinds` says of columns what they are."""
-    return _text_blocks(stream, form, rows, dtype=kinds, na_values=MISSING, keep_default_na=False)
-
-
-def _cell_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[pd.DataFrame]:
+def _text_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[pd.DataFrame]:
     """The texts of the cells as they stand."""
-    return _text_blocks(stream, form, rows, dtype=str, na_filter=False)
-
-
-def _text_blocks(
-    stream: BinaryIO, form: Format, rows: int | None, **options: Any
-) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     decoded = io.TextIOWrapper(stream, encoding=form.encoding, errors=WESTERN, newline="")
+    if len(form.names) >= WIDE:
+        yield from _wide_blocks(decoded, form, rows)
+        return
     blocks = pd.read_csv(
         decoded,
         sep=form.separator,
-        decimal=form.decimal,
-        thousands=form.thousands,
         header=0,
-        names=list(form.names),
-        index_col=False if form.trailing else None,
+        names=[*form.names, *([AFTER_LAST] if form.trailing else [])],
+        index_col=False,
         skipinitialspace=True,
         low_memory=False,
+        dtype=str,
+        na_filter=False,
         # One chunk that no file fills; read_csv without chunks would be a second path.
         chunksize=rows or sys.maxsize,
-        **options,
     )
     with blocks:
-        yield from blocks
+        for block in blocks:
+            yield block.drop(columns=AFTER_LAST) if form.trailing else block
+
+
+def _wide_blocks(lines: io.TextIOWrapper, form: Format, rows: int | None) -> Iterator[pd.DataFrame]:
+    """The same for thousands of columns, for each of which pandas takes as long as for many cells.
+
+    All cells are one array of texts, which takes more memory, and no time for a column.
+    """
+    import numpy as np
+    import pandas as pd
+
+    n_columns = len(form.names)
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader(lines, delimiter=form.separator, skipinitialspace=True)
+    filled = (row for row in reader if len(row) > 1 or any(row))
+    next(filled)  # the header
+    start = 0
+    while True:
+        block = list(islice(filled, rows or sys.maxsize))
+        if not block:
+            return
+        cells = np.full((len(block), n_columns), "", dtype=object)
+        for i, row in enumerate(block):
+            if len(row) > n_columns + form.trailing:
+                raise TableError(
+                    f"The table is not regular: row {start + i + 2} has {len(row):,} fields, but "
+                    f"the first has {n_columns:,}."
+                )
+            cells[i, : min(len(row), n_columns)] = row[:n_columns]
+        index = pd.RangeIndex(start, start + len(block))
+        yield pd.DataFrame(cells, columns=list(form.names), index=index, dtype=object)
+        start += len(block)
 
 
 def _parquet_blocks(
@@ -242,10 +233,9 @@ def _parquet_blocks(
             block.columns = [str(column) for column in block.columns]
             block.index = pd.RangeIndex(start, start + len(block))
             start += len(block)
-            # An empty text means what an empty cell of a CSV file does.
-            yield block.mask(block == "")
+            yield block
     except pyarrow.ArrowException as error:
-        first = str(error).splitlines()[0]
+        first = shown((str(error).splitlines() or [""])[0], 200)
         raise TableError(f"{name} cannot be read as Parquet: {first}") from None
 
 
@@ -261,6 +251,8 @@ def _opened(source: str | Path) -> Iterator[tuple[bytes, BinaryIO]]:
     """The beginning of a source, unpacked, and a stream of all of it."""
     with ExitStack() as stack:
         standard = str(source) == STANDARD
+        if standard and sys.stdin is None:
+            raise TableError("Standard input is closed.")
         raw = sys.stdin.buffer if standard else stack.enter_context(open(source, "rb"))
         head, stream = _peeked(raw)
         if head.startswith(GZIP):
@@ -271,7 +263,7 @@ def _opened(source: str | Path) -> Iterator[tuple[bytes, BinaryIO]]:
 
 
 def _name(source: str | Path) -> str:
-    return "Standard input" if str(source) == STANDARD else repr(str(source))
+    return "Standard input" if str(source) == STANDARD else quoted(source, 200)
 
 
 @contextmanager
@@ -299,6 +291,7 @@ def _telling(name: str) -> Iterator[None]:
         raise TableError(f"{name} is empty.") from None
     except ParserError as error:
         what = str(error).removeprefix("Error tokenizing data. C error: ").strip().rstrip(".")
+        what = shown(what, 200)
         raise TableError(f"{name} is not a regular table: {what}.") from None
     except OSError as error:
         raise TableError(f"{name} cannot be read: {_reason(error)}.") from None

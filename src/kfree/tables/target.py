@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from kfree.plain_text import quoted
+from kfree.tables.kinds import Cells, cells_of_column
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
+from kfree.tables.numbers import POINT, read_columns
 
 # From how many different values on, and from which share of the rows on, a column of whole numbers
 # or texts is something other than classes.
 MANY_VALUES = 20
 MANY_SHARE = 0.5
+# Whole numbers beyond this are not exact.
+LARGEST_LABEL = 2.0**53
 
 warn = partial(warnings.warn, category=TableWarning, stacklevel=3)
 
@@ -57,21 +62,22 @@ def split_target(
     """
     if target not in frame.columns:
         raise TableError(_no_such_column(target, frame.columns))
-    column = frame[target]
-    there = column.notna().to_numpy(dtype=bool)
+    cells = cells_of_column(frame[target])
+    if cells.strange:
+        raise TableError(f"The column {quoted(target)} cannot be predicted: {cells.strange}.")
+    labels, there = _labels_of(cells, frame, target, say)
     if not there.any():
-        raise TableError(f"The column {target!r} has no labels: all its cells are empty.")
-    labels = _as_labels(column[there], target)
+        raise TableError(f"The column {quoted(target)} has no labels: all its cells are empty.")
     values, counts = np.unique(labels, return_counts=True)
     if len(values) == 1:
         raise TableError(
-            f"The column {target!r} has only one class, {str(values[0])!r}; "
+            f"The column {quoted(target)} has only one class, {quoted(values[0])}; "
             "at least two are needed."
         )
     if not there.all():
         n_without = int((~there).sum())
         say(
-            f"{count(n_without, 'row has', 'rows have')} no label in {target!r} and "
+            f"{count(n_without, 'row has', 'rows have')} no label in {quoted(target)} and "
             f"{'was' if n_without == 1 else 'were'} left out."
         )
     single = values[counts == 1]
@@ -87,36 +93,75 @@ def split_target(
 def _no_such_column(target: str, columns: Any) -> str:
     close = nearest(target, columns)
     advice = f"did you mean {listed(close)}" if close else f"there are {listed(columns, 12)}"
-    return f"There is no column {target!r}; {advice}{'?' if close else '.'}"
+    return f"There is no column {quoted(target)}; {advice}{'?' if close else '.'}"
 
 
-def _as_labels(column: Any, target: str) -> np.ndarray:
-    """Labels without missing values as an array of one plain kind."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+def _labels_of(
+    cells: Cells, frame: Any, target: str, say: Callable[[str], Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of the rows that have one, of one plain kind, and which rows these are."""
+    from pandas.api.types import is_bool_dtype
 
+    column = frame[target]
     if is_bool_dtype(column.dtype):
-        return column.to_numpy(dtype=bool)
-    if not is_numeric_dtype(column.dtype):
-        labels = np.array([str(label) for label in column], dtype=str)
-        _refuse_too_many(labels, target, "almost every row has a value of its own")
-        return labels
-    numbers = column.to_numpy(dtype=float)
+        there = column.notna().to_numpy(dtype=bool)
+        return column[there].to_numpy(dtype=bool), there
+    if cells.numbers is not None:
+        there = ~np.isnan(cells.numbers)
+        return _whole(cells.numbers[there], target), there
+    if cells.texts is None:  # dates
+        there = column.notna().to_numpy(dtype=bool)
+        return np.array([str(label) for label in column[there]], dtype=str), there
+    texts = cells.texts
+    there = np.array([text is not None for text in texts])
+    _say_stripped(column, there, target, say)
+    hints = {target: frame.attrs.get("decimal", POINT)}
+    numbers = read_columns({target: texts}, None, hints)[target][0][there]
+    if there.any() and not np.isnan(numbers).any():
+        return _whole(numbers, target), there
+    labels = np.array([text for text in texts if text is not None], dtype=str)
+    _refuse_too_many(labels, target, "almost every row has a value of its own")
+    return labels, there
+
+
+def _say_stripped(column: Any, there: np.ndarray, target: str, say: Callable[[str], Any]) -> None:
+    """Say which labels differ by surrounding spaces only, and are one class."""
+    spellings: dict[str, set[str]] = {}
+    for label in column.to_numpy(dtype=object)[there]:
+        if isinstance(label, str):
+            spellings.setdefault(label.strip(), set()).add(label)
+    several = [sorted(found) for found in spellings.values() if len(found) > 1]
+    if several:
+        say(
+            f"Labels of {quoted(target)} that differ by surrounding spaces only were taken as one "
+            f"class: {listed(several[0])}"
+            + (f", and so on for {len(several) - 1:,} more." if len(several) > 1 else ".")
+        )
+
+
+def _whole(numbers: np.ndarray, target: str) -> np.ndarray:
+    """Labels that are numbers, which must be whole."""
     if not np.isfinite(numbers).all():
-        raise TableError(f"The column {target!r} holds infinity; labels must be classes.")
+        raise TableError(f"The column {quoted(target)} holds infinity; labels must be classes.")
     fractions = numbers[numbers != np.round(numbers)]
     if len(fractions):
         raise TableError(
-            f"The column {target!r} holds continuous numbers, such as {fractions[0]:g}; kfree "
-            "predicts classes: put the numbers into classes first, or choose another column."
+            f"The column {quoted(target)} holds continuous numbers, such as {fractions[0]:g}; "
+            "kfree predicts classes: put the numbers into classes first, or choose another column."
+        )
+    if (np.abs(numbers) > LARGEST_LABEL).any():
+        raise TableError(
+            f"The column {quoted(target)} holds numbers as large as {np.abs(numbers).max():g}, "
+            "which are no classes."
         )
     _refuse_too_many(numbers, target, "they look like a quantity and not like classes")
-    return column.to_numpy(dtype=np.int64)
+    return numbers.astype(np.int64)
 
 
 def _refuse_too_many(labels: np.ndarray, target: str, why: str) -> None:
     n_values = len(np.unique(labels))
     if n_values > MANY_VALUES and n_values > MANY_SHARE * len(labels):
         raise TableError(
-            f"The column {target!r} has {count(n_values, 'different value')} in "
+            f"The column {quoted(target)} has {count(n_values, 'different value')} in "
             f"{count(len(labels), 'row')}: {why}; choose a column of classes as the target."
         )

@@ -8,16 +8,15 @@ from typing import Annotated
 
 import joblib
 import typer
-from rich.console import Console
 
-from kfree.evaluation.data import DataNotFound
+from kfree.commands.files import check_output
+from kfree.commands.telling import INTERRUPTED, console, say, show
+from kfree.evaluation.data import DataNotFound, folder
 from kfree.paper.progress import Bar
 from kfree.paper.run import PARTS, PaperError, make
 from kfree.paper.settings import FULL, QUICK
 
 Part = StrEnum("Part", {name: name for name in PARTS})  # type: ignore[misc]
-
-INTERRUPTED = 130
 
 
 def paper(
@@ -41,25 +40,27 @@ def paper(
 
     Example: `kfree paper --output paper --only scores --only times`
     """
-    console, errors = Console(), Console(stderr=True)
+    check_output(output, _folders(data), folder=True)
     parts = tuple(part.value for part in only) if only else tuple(PARTS)
     try:
-        with Bar(console) as bar:
+        with Bar(console()) as bar:
             made = make(
                 output, QUICK if quick else FULL, parts, data, jobs or joblib.cpu_count(), bar
             )
-    except (PaperError, DataNotFound, ValueError, OSError) as error:
-        errors.print(f"kfree paper: {error}", style="red", highlight=False, markup=False)
-        raise typer.Exit(1) from None
+    except PaperError as error:
+        raise ValueError(str(error)) from None
     except KeyboardInterrupt:
-        errors.print("Interrupted. The same command goes on from here.", highlight=False)
+        say("Interrupted. The same command goes on from here.")
         raise typer.Exit(INTERRUPTED) from None
     for sentence in made.missing.values():
-        errors.print(sentence, style="yellow", highlight=False, markup=False)
+        say(sentence, style="yellow")
     names = ", ".join(path.name for path in made.files if path != made.page)
-    console.print(
-        f"Written: {made.page}, and beside it {names}.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    show(f"Written: {made.page}, and beside it {names}.")
+
+
+def _folders(data: Path | None) -> list[Path]:
+    """Where data sets are read from; without a folder those of installed packages are taken."""
+    try:
+        return [folder() if data is None else data]
+    except DataNotFound:
+        return []

@@ -1,0 +1,76 @@
+"""Files that commands read and write: nothing that is read is written over."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from kfree.atomic import check_writable
+from kfree.commands.options import STANDARD
+from kfree.plain_text import quoted
+from kfree.tables import TableError
+
+
+def check_output(
+    output: str | Path,
+    inputs: Iterable[str | Path],
+    *,
+    as_json: bool = False,
+    folder: bool = False,
+) -> None:
+    """Raise, before the work, if an output cannot or must not be written.
+
+    Parameters
+    ----------
+    output : str or Path
+        A file, a folder, or "-".
+    inputs : iterable of str or Path
+        What is read. An output that is one of them, also through a link or another spelling of its
+        path, or as what the shell put behind standard input, is refused.
+    as_json : bool
+        Whether the result for machines goes to standard output too.
+    folder : bool
+        Whether the output is a folder, which need not be there.
+    """
+    if as_json and str(output) == STANDARD:
+        raise typer.BadParameter("--json and --output - would both write to standard output.")
+    target = _identity(output, standard=1)
+    for source in inputs:
+        if target is not None and target == _identity(source, standard=0):
+            raise TableError(
+                f"{_name(output, 'Standard output')} is also what is read; choose another "
+                "--output, or it would be lost."
+            )
+    if str(output) != STANDARD and not folder:
+        check_writable(output)
+
+
+def standard_output() -> BinaryIO:
+    """Standard output for bytes; raises if the shell has closed it."""
+    if sys.stdout is None:
+        raise TableError("Standard output is closed.")
+    return sys.stdout.buffer
+
+
+def _identity(path: str | Path, standard: int) -> tuple[int, int] | None:
+    """What a file is, whatever it is called; None if it is not there, or no file or folder.
+
+    A terminal or a pipe may be read and written at once.
+    """
+    try:
+        found = os.fstat(standard) if str(path) == STANDARD else os.stat(path)
+    except OSError:
+        return None
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _name(path: str | Path, standard: str) -> str:
+    return standard if str(path) == STANDARD else quoted(path, 200)

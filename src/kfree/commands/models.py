@@ -1,0 +1,42 @@
+"""The models that commands offer under ``--model``, each with what makes it.
+
+A new one is one line in `MODELS`; its classifier must also be among `kfree.persistence.CLASSIFIERS`
+to be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kfree.classifier import KFreeClassifier
+from kfree.tables import TableError
+
+# Who counts as a neighbor unless something else is asked for.
+USUAL_STRUCTURE = "asymmetric"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model that can be asked for."""
+
+    words: str  # what it is, for the help
+    make: Callable[..., Any]  # takes n_jobs, and structure if it has one
+    has_structure: bool = False
+
+
+MODELS = {
+    "k": Kind("one average over the number of neighbors k", KFreeClassifier, has_structure=True),
+}
+USUAL_MODEL = "k"
+
+
+def make_classifier(model: str, structure: str, jobs: int) -> Any:
+    """The unfitted classifier that the options ask for."""
+    kind = MODELS[str(model)]
+    if kind.has_structure:
+        return kind.make(structure=str(structure), n_jobs=jobs)
+    if str(structure) != USUAL_STRUCTURE:
+        raise TableError(f"--structure is not for --model {model}, which has one of its own.")
+    return kind.make(n_jobs=jobs)

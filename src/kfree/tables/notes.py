@@ -1,0 +1,136 @@
+"""What was done to the columns of a table, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kfree.plain_text import quoted
+from kfree.tables.dates import DAY_FIRST
+from kfree.tables.kinds import Column
+from kfree.tables.messages import cells_of, count, joined, listed
+
+
+def notes(
+    columns: Sequence[Column], most_categories: int, circles: Sequence[tuple[str, str]]
+) -> list[str]:
+    """One sentence for each thing worth knowing; `circles`: dates, and what of them is used too."""
+    return [
+        *_kinds(columns, most_categories, circles),
+        *_readings(columns),
+        *_missing(columns),
+        *_left_out(columns),
+    ]
+
+
+def _of(columns: Iterable[Column], *kinds: str) -> list[Column]:
+    return [column for column in columns if column.kind in kinds]
+
+
+def _kinds(
+    columns: Sequence[Column], most_categories: int, circles: Sequence[tuple[str, str]]
+) -> list[str]:
+    found = []
+    numbers, dates = _of(columns, "number"), _of(columns, "date")
+    categories, texts = _of(columns, "category"), _of(columns, "text")
+    if numbers:
+        found.append(
+            f"{count(len(numbers), 'column')} of numbers, standardized: "
+            f"{listed(column.name for column in numbers)}."
+        )
+    if categories:
+        each = [f"{quoted(c.name)} ({count(c.n_values, 'value')})" for c in categories]
+        found.append(
+            f"{count(len(categories), 'column')} of categories, one feature for each value: "
+            f"{joined(each)}."
+        )
+    many = [column.name for column in categories if column.n_values > most_categories]
+    if many:
+        found.append(
+            f"Of {listed(many)} the {most_categories - 1} most common values have a feature each; "
+            "the others share one."
+        )
+    if dates:
+        found.append(
+            f"{count(len(dates), 'column')} of dates, taken as days: "
+            f"{listed(column.name for column in dates)}."
+        )
+    if circles:
+        each = [f"{circle} of {quoted(name)}" for name, circle in circles]
+        found.append(f"The labels depend on the {joined(each)}, taken besides the day.")
+    if texts:
+        found.append(
+            f"{count(len(texts), 'column')} of free text, taken as features by which texts that "
+            f"look alike are near: {listed(column.name for column in texts)}."
+        )
+    return found
+
+
+def _readings(columns: Sequence[Column]) -> list[str]:
+    """How numbers and dates were read where that is not plain."""
+    found = []
+    unusual: dict[tuple[str, str], list[Column]] = {}
+    for column in columns:
+        if column.example and column.reading is not None and not column.reading.open:
+            unusual.setdefault(_manner(column.example), []).append(column)
+    for alike in unusual.values():
+        first = alike[0]
+        found.append(
+            f"{quoted(first.example)} was read as {first.example_value:.12g}, and so on, in "
+            f"{listed(column.name for column in alike)}."
+        )
+    for column in columns:
+        name = quoted(column.name)
+        if column.reading is not None and column.reading.open and column.example:
+            other = "set thousands apart" if _is_fraction(column) else "be a decimal mark"
+            found.append(
+                f"{name} can be read in two ways: {quoted(column.example)} was taken as "
+                f"{column.example_value:.12g}, though its mark could {other}; "
+                "--decimal settles it."
+            )
+        if column.reading is not None and column.reading.mixed:
+            found.append(
+                f"{name} has points and commas that cannot both be decimal marks; "
+                f"{quoted(column.reading.style.decimal)} was taken as the decimal mark."
+            )
+        if column.kind == "date" and column.date_format in DAY_FIRST:
+            either = ", though month/day/year fits as well" if column.either_date else ""
+            found.append(f"The dates of {name} were read as day/month/year{either}.")
+        if column.n_unreadable:
+            noun = "number" if column.kind == "number" else "date"
+            found.append(
+                f"{name} has {count(column.n_unreadable, 'cell')} that "
+                f"{'is not a ' + noun if column.n_unreadable == 1 else 'are not ' + noun + 's'}, "
+                f"such as {quoted(column.unreadable)}; "
+                f"{'it was' if column.n_unreadable == 1 else 'they were'} taken as missing."
+            )
+    return found
+
+
+def _manner(text: str) -> tuple[str, str]:
+    """What is alike in cells that are written alike: their signs and the order of their marks."""
+    signs = "".join(c for c in text if not c.isdigit() and c not in ".,-+ ")
+    marks = "".join(dict.fromkeys(c for c in text if c in ".,"))
+    return signs, marks
+
+
+def _is_fraction(column: Column) -> bool:
+    mark = column.style.decimal if column.style is not None else "."
+    return mark in column.example
+
+
+def _missing(columns: Sequence[Column]) -> list[str]:
+    found = []
+    for kinds, how in (
+        (("number", "date"), "Missing numbers were filled in with the median"),
+        (("category",), "Missing categories count as a value of their own"),
+        (("text",), "Missing texts are like no other text"),
+    ):
+        missing = {c.name: c.n_missing for c in _of(columns, *kinds) if c.n_missing}
+        if missing:
+            found.append(f"{how}: {cells_of(missing)}.")
+    return found
+
+
+def _left_out(columns: Sequence[Column]) -> list[str]:
+    out = [f"{quoted(column.name)} ({column.why})" for column in _of(columns, "left out")]
+    return [f"Left out: {joined(out, most=12)}."] if out else []
