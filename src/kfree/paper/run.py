@@ -246,6 +246,7 @@ def _end(settings: Settings) -> list[str]:
 
 def _require_packages() -> None:
     try:
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
         import skimage  # noqa: F401
     except ImportError as error:

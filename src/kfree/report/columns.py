@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ class ColumnSummary:
     kind: str
     n_missing: int
     values: str
+    left_out: bool = False
+    identifier: bool = False
 
 
 def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ...]:
@@ -37,6 +39,8 @@ def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ..
     found = []
     for j, name in enumerate(map(str, X.columns)):
         column = X.iloc[:, j]
+        left_out = table is not None and name in table.left_out_
+        identifier = table is not None and name in table.identifiers_
         if table is None:
             kind = "number" if column.dtype.kind in "iuf" else "other"
         elif name in table.left_out_:
@@ -46,7 +50,8 @@ def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ..
         else:
             kind = "number" if name in table.numbers_ else "category"
         missing = column.isna().to_numpy(dtype=bool)
-        found.append(_summary(name, kind, column.to_numpy(dtype=object), missing))
+        summary = _summary(name, kind, column.to_numpy(dtype=object), missing)
+        found.append(replace(summary, left_out=left_out, identifier=identifier))
     return tuple(found)
 
 
