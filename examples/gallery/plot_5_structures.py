@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from kfree import KFreeClassifier
+from kfree.displays import KPosteriorDisplay
 
 X, y = make_moons(120, noise=0.25, random_state=1)
 # The lower moon is seen less often: neighbours are nearer in the upper one.
@@ -46,9 +47,8 @@ plt.show()
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    k = np.arange(1, model.k_max_ + 1)
-    ax.bar(k, model.k_posterior_, color="0.35")
+    KPosteriorDisplay.from_estimator(model, ax=ax).legend_.remove()
     loss = -np.log(model.predict_proba(None)[np.arange(len(y)), y]).mean()
-    ax.set(title=f"{name}: leave-one-out log loss {loss:.3f}", ylabel="p(k | labels)")
-axes[-1].set_xlabel("k")
+    ax.set(title=f"{name}: leave-one-out log loss {loss:.3f}")
+    ax.label_outer()
 plt.show()

@@ -299,8 +299,9 @@ def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
     best = float(about.probabilities[about.k == about.best].sum())
     words = (
         f"The most probable number of neighbors is {about.best} (probability {best:.2f}). The "
-        f"smallest set that holds 95 % of the probability: {runs(about.k[inside], 12)}. The "
-        f"strength of a neighbor's pull, beta, is {about.beta_mean:.2f} ± {about.beta_std:.2f}."
+        "smallest set that holds 95 % of the probability: "
+        f"{runs(about.k[inside], 8, about.k)}. The strength of a neighbor's pull, beta, is "
+        f"{about.beta_mean:.2f} ± {about.beta_std:.2f}."
     )
     spread = (
         "Nearly all of the probability is there."

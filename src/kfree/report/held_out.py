@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from kfree.classifier import KFreeClassifier
+from kfree.displays.fitted import candidates
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,9 @@ def hold_out(classifier: Any) -> HeldOut:
     within, between = found.class_variance_within, found.class_variance_between
     whole = within + between
     share = np.divide(between, whole, out=np.zeros_like(whole), where=whole > 0)
-    probabilities = np.asarray(classifier.k_posterior_)
-    k = np.asarray(getattr(classifier, "k_values_", np.arange(1, len(probabilities) + 1)))
     about_k = KPosterior(
-        k=k,
-        probabilities=probabilities,
+        k=candidates(classifier),
+        probabilities=np.asarray(classifier.k_posterior_),
         best=int(classifier.k_optimal_),
         beta_mean=float(classifier.beta_mean_),
         beta_std=float(classifier.beta_std_),
