@@ -315,7 +315,7 @@ def report(cells: list[Cell]) -> str:
         f"How well are wrong labels found? On {len(names)} data sets, all there are of up to "
         f"{MOST_ROWS:,} rows, 2, 5 and 10 % of the labels were changed to another class at random, "
         f"1 to {MOST_REPETITIONS} times with fixed seeds: {n_cells} cases. Features are "
-        "standardised. Every method had one core.",
+        "standardized. Every method had one core.",
         "",
         *[f"- {method}: {title}" for method, title in TITLES.items()],
         "",
@@ -343,7 +343,7 @@ def report(cells: list[Cell]) -> str:
                 [
                     title,
                     f"{rate:.0%}",
-                    *emphasised(
+                    *emphasized(
                         [of(cells, name, method=m, rate=rate) for m in METHODS], digits, more
                     ),
                 ]
@@ -362,7 +362,7 @@ def report(cells: list[Cell]) -> str:
             first = next(c for c in cells if c.data == one)
             values = [mean_of(cells, name, method=m, data=one) for m in METHODS]
             size = [str(first.n_samples), str(first.n_features), str(first.n_classes)]
-            rows.append([one, *size, *emphasised(values, digits, more)])
+            rows.append([one, *size, *emphasized(values, digits, more)])
         lines += ["", f"## {title}", "", "Means over the three shares and the repetitions.", ""]
         lines += [markdown_table(["data", "N", "d", "C", *METHODS], rows)]
     return "\n".join(lines) + "\n"
@@ -391,7 +391,7 @@ def findings(cells: list[Cell]) -> list[str]:
     return lines
 
 
-def emphasised(values: list[float], digits: int, more: bool | None) -> list[str]:
+def emphasized(values: list[float], digits: int, more: bool | None) -> list[str]:
     """The best in bold, all of them where they agree as printed; None: nothing is best."""
     shown = [f"{value:.{digits}f}" for value in values]
     if more is None:

@@ -1,5 +1,5 @@
 """
-Three ways to be a neighbour
+Three ways to be a neighbor
 ============================
 
 ``structure`` says whose labels speak for a row. Asymmetric: its k nearest rows. Boltzmann: these,
@@ -15,7 +15,7 @@ from kfree import KFreeClassifier
 from kfree.displays import KPosteriorDisplay
 
 X, y = make_moons(120, noise=0.25, random_state=1)
-# The lower moon is seen less often: neighbours are nearer in the upper one.
+# The lower moon is seen less often: neighbors are nearer in the upper one.
 keep = (y == 0) | (np.arange(len(y)) % 3 == 0)
 X, y = X[keep], y[keep]
 
@@ -42,7 +42,7 @@ fig.colorbar(mesh, ax=axes, label="p(upper moon)")
 plt.show()
 
 # %%
-# What each makes of k, and its leave-one-out log loss. The same k means more neighbours for the two
+# What each makes of k, and its leave-one-out log loss. The same k means more neighbors for the two
 # symmetric structures.
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.2), layout="constrained")

@@ -1,4 +1,4 @@
-"""What is learnt from the training data: neighbors, pattern histogram, posterior of K and beta."""
+"""What is learned from the training data: neighbors, pattern histogram, posterior of K and beta."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def train(
     n_jobs: int | None,
     every_k: bool = False,
 ) -> Model:
-    """The model of labelled points; k_max None: as many neighbors as the posterior asks for.
+    """The model of labeled points; k_max None: as many neighbors as the posterior asks for.
 
     `every_k` says that all K will be looked at, whether they matter or not.
     """

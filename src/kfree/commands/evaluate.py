@@ -62,7 +62,7 @@ def evaluate(
     """Compare kfree with a grid search over k, by cross validation on a table.
 
     All are fitted and judged on the same folds. What a column needs (scales, categories, values for
-    missing cells) is learnt from the training part of each fold only.
+    missing cells) is learned from the training part of each fold only.
 
     Example: `kfree evaluate iris.csv --target species`
     """

@@ -128,12 +128,12 @@ class PosteriorDisplay:
 
         if ax is None:
             _, ax = plt.subplots(figsize=(7.0, 5.0))
-        # A divider keeps the two K axes aligned whatever the colour bar takes away.
+        # A divider keeps the two K axes aligned whatever the color bar takes away.
         divider = make_axes_locatable(ax)
         bar_ax = divider.append_axes("bottom", size="40%", pad=0.12, sharex=ax)
         colorbar_ax = divider.append_axes("right", size="3%", pad=0.12)
 
-        # cividis runs from dark to light without a turn: it reads the same to the colour-blind and
+        # cividis runs from dark to light without a turn: it reads the same to the color-blind and
         # in black and white.
         defaults: dict[str, Any] = {"cmap": "cividis", "vmin": 0.0, "rasterized": True}
         mesh_kw = defaults | mesh_kw

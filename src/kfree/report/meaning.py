@@ -59,7 +59,7 @@ ABOUT_K = (
     ),
     (
         "Beta",
-        "How strongly neighbors pull a row towards their own class. Near 0 they say nothing.",
+        "How strongly neighbors pull a row toward their own class. Near 0 they say nothing.",
     ),
 )
 
