@@ -79,13 +79,10 @@ def _is_field(classifier: Any) -> bool:
 
 
 def check_fitted_on(classifier: Any, y: NDArray) -> None:
-    """Raise if the classifier was not fitted on these labels, as far as it tells."""
-    known = getattr(getattr(classifier, "_model", None), "labels", None)
-    if known is not None:
-        labels = classifier.classes_[known]
-        if len(labels) == len(y) and (labels == y).all():
-            return
-    elif np.isin(y, classifier.classes_).all():
+    """Raise if the classifier was not fitted on these labels."""
+    fitted = getattr(classifier, "_model", None) or classifier._assembly
+    labels = classifier.classes_[fitted.labels]
+    if len(labels) == len(y) and (labels == y).all():
         return
     raise ValueError(
         f"The model was fitted on other rows than the {len(y)} that are to be reported on; "
