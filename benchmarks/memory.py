@@ -87,7 +87,12 @@ def measured(folder: Path) -> tuple[float, float, float, int]:
 
 def highest() -> float:
     """The most memory that this process ever had, in MiB."""
-    # Linux counts in KiB, macOS in bytes.
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) / 2**10
+    # Not on Linux: there ru_maxrss begins with what the parent process had.
+    # macOS counts in bytes, others in KiB.
     unit = 2**20 if platform.system() == "Darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 

@@ -58,7 +58,7 @@ from kfree.report.comparison import (
     count_votes,
 )
 from kfree.report.findings import calibration_by_chance
-from kfree.report.headline import label_words, quality_words
+from kfree.report.headline import label_words, quality_words, tiles
 from kfree.report.importance import column_importance
 from kfree.report.wording import cell
 
@@ -410,8 +410,8 @@ def test_better_and_worse_than_knn_are_said(report):
 
 def test_contradicted_labels_are_compared_with_what_overlap_explains():
     X, y = make_blobs(300, centers=[[0, 0], [1.5, 0]], random_state=0)
-    found = make_report(X, y).findings
-    assert "no more than overlapping classes explain" in label_words(found)
+    found = make_report(X, y, model=KFreeClassifier(k_max=12)).findings
+    assert "no more than overlap of the classes explains" in label_words(found)
     expected, spread = found.n_contradicted_by_overlap
     assert abs(found.audit.n_contradicted - expected) < 3 * spread
     # Separated classes and labels that were made wrong: more than overlap explains.
@@ -420,7 +420,12 @@ def test_contradicted_labels_are_compared_with_what_overlap_explains():
     sure = np.where(np.arange(2) == (X[:, :1] > 6), 0.99, 0.01)
     again = replace(found, held_out=replace(found.held_out, probabilities=sure))
     audit = SimpleNamespace(n_contradicted=15)
-    assert "explain about 3 of them, wrong labels" in label_words(replace(again, audit=audit))
+    assert "explains about 3 of them, wrong labels" in label_words(replace(again, audit=audit))
+    # What the audit itself says of that is said.
+    told = SimpleNamespace(n_estimated=12, interval=(7, 19), in_words="About 12 are wrong.")
+    again = replace(again, audit=SimpleNamespace(n_contradicted=15, wrong=told))
+    assert label_words(again) == "The other rows contradict 15 labels. About 12 are wrong."
+    assert tiles(again).tiles[-1].beside == "of 300; about 12 wrong (7 to 19)"
 
 
 def test_pictures_have_words_for_those_who_cannot_see_them(report):
@@ -488,7 +493,6 @@ def test_summary_is_for_json(report, table):
     summary = json.loads(json.dumps(report.findings.summary()))
     assert summary["n_rows"] == 60 and summary["classes"]["klein"] == 20
     assert summary["leave_one_out"]["accuracy"] == report.findings.scores.accuracy
-    assert summary["n_contradicted_by_overlap"] > 0.0
 
 
 def test_nothing_to_suspect():

@@ -105,7 +105,7 @@ def compare(
         step(f"comparing with other classifiers, fold {number} of {n_splits}")
         fresh = None if preparation is None else clone(preparation)
         # Columns may be judged otherwise by fewer rows; what was done to the whole table is said.
-        train = prepared(fresh, rows_of(X, rest), fit=True)
+        train = prepared(fresh, rows_of(X, rest), fit_to=labels[rest])
         test = prepared(fresh, rows_of(X, fold))
         n_unknown += int((~np.isin(labels[fold], labels[rest])).sum())
 
@@ -200,10 +200,12 @@ def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def prepared(preparation: Any, X: Any, fit: bool = False) -> NDArray[np.float64]:
-    """The rows as the classifier takes them; with `fit` the preparation learns from them."""
-    if preparation is not None:
-        X = preparation.fit_transform(X, None) if fit else preparation.transform(X)
+def prepared(preparation: Any, X: Any, fit_to: NDArray | None = None) -> NDArray[np.float64]:
+    """The rows as the classifier takes them; with labels the preparation learns from them first."""
+    if preparation is not None and fit_to is not None:
+        X = preparation.fit_transform(X, fit_to)
+    elif preparation is not None:
+        X = preparation.transform(X)
     return np.asarray(X, dtype=float)
 
 

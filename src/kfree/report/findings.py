@@ -136,7 +136,6 @@ class Findings:
                 for j, rise in zip(important.columns, important.rise, strict=True)
             },
             "n_contradicted_labels": self.audit.n_contradicted,
-            "n_contradicted_by_overlap": self.n_contradicted_by_overlap[0],
             "n_wrong_labels_estimated": self.audit.n_estimated,
         }
 

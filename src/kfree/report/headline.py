@@ -83,25 +83,36 @@ def calibration_words(found: Findings) -> str:
 
 
 def label_words(found: Findings) -> str:
-    """How many labels are contradicted, and how many of these overlap explains."""
+    """How many labels are contradicted, and whether overlap of the classes explains them."""
     n = found.audit.n_contradicted
     if not n:
         return "No label is contradicted by the other rows."
-    expected, spread = found.n_contradicted_by_overlap
     words = f"The other rows contradict {count(n, 'label')}"
+    wrong = getattr(found.audit, "wrong", None)
+    if wrong is not None:
+        return f"{words}. {wrong.in_words}"
+    expected, spread = found.n_contradicted_by_overlap
     if n <= expected + 2.0 * spread:
-        return f"{words}, no more than overlapping classes explain (about {expected:.0f})."
+        return f"{words}, no more than overlap of the classes explains (about {expected:.0f})."
     return (
-        f"{words}; overlapping classes explain about {expected:.0f} of them, wrong labels or "
+        f"{words}; overlap of the classes explains about {expected:.0f} of them, wrong labels or "
         "probabilities that are too sure the others."
     )
+
+
+def _labels_beside(found: Findings) -> str:
+    wrong = getattr(found.audit, "wrong", None)
+    if wrong is not None:
+        low, high = wrong.interval
+        return f"of {len(found.labels):,}; about {wrong.n_estimated:,} wrong ({low:,} to {high:,})"
+    expected, _ = found.n_contradicted_by_overlap
+    return f"of {len(found.labels):,}; overlap alone explains about {expected:.0f}"
 
 
 def tiles(found: Findings) -> Tiles:
     """Accuracy against the baseline, log loss, calibration and labels to check."""
     most = found.confusion.sum(axis=1).max() / len(found.labels)
     compared = found.comparison
-    expected, _ = found.n_contradicted_by_overlap
     if compared is None:
         accuracy, loss = f"the commonest class has {percent(most)}", "0 would be perfect"
     else:
@@ -128,7 +139,7 @@ def tiles(found: Findings) -> Tiles:
             Tile(
                 "Labels to check",
                 f"{found.audit.n_contradicted:,}",
-                f"of {len(found.labels):,}; overlap alone explains about {expected:.0f}",
+                _labels_beside(found),
             ),
         )
     )

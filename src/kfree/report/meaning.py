@@ -46,9 +46,8 @@ TERMS = (
     (
         "Contradicted label",
         "A label that is less probable than some other class, judged by all other rows. Where "
-        "classes overlap, right labels are contradicted too: a row whose most probable class has "
-        "the probability p has another label with the probability 1 - p, and the sum of these is "
-        "what overlap alone explains.",
+        "classes overlap, right labels are contradicted too; only those that overlap does not "
+        "explain speak for wrong labels.",
     ),
 )
 ABOUT_K = (
