@@ -267,8 +267,8 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
         words += " No single column stands out here: the others make up for each."
     if important.n_not_measured:
         words += (
-            f" The time did not suffice for {count(important.n_not_measured, 'more column')}, the "
-            "last ones of the table."
+            f" The time did not suffice for {count(important.n_not_measured, 'more column')}, "
+            "picked at random."
         )
     title = "What a column is worth"
     if len(lines) > len(drawn):

@@ -18,6 +18,9 @@ N_REPEATS = 2
 MOST_ROWS, LEAST_ROWS, MOST_PREDICTIONS = 400, 80, 16_000
 #: Columns that are not done by then are left out.
 MOST_SECONDS = 30.0
+#: A table of many columns takes long to prepare, be it of few rows or many: so several columns are
+#: shuffled in one table, each in rows of its own. This many cells and columns at most.
+MOST_CELLS, MOST_TOGETHER = 2_000_000, 32
 
 
 @dataclass(frozen=True)
@@ -70,31 +73,41 @@ def column_importance(
     Importance, or None where there is no column or hardly a row to tell it from.
     """
     generator = np.random.default_rng(0)
-    used = [j for j in range(X.shape[1]) if j not in unused]
+    used = np.array([j for j in range(X.shape[1]) if j not in set(unused)], dtype=np.intp)
     known = fold.rows[np.isin(labels[fold.rows], fold.classifier.classes_)]
-    if not used or len(known) < 2:
+    if not len(used) or len(known) < 2:
         return None
     most = int(np.clip(MOST_PREDICTIONS // len(used), LEAST_ROWS, MOST_ROWS))
     rows = generator.permutation(known)[:most]
     own = np.searchsorted(fold.classifier.classes_, labels[rows])
 
-    def losses(table: Any) -> NDArray[np.float64]:
-        return log_losses(fold.classifier.predict_proba(prepared(fold.preparation, table)), own)
+    def losses(table: Any, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+        return log_losses(fold.classifier.predict_proba(prepared(fold.preparation, table)), labels)
 
     start = time.perf_counter()
-    before = losses(rows_of(X, rows))
+    before = losses(rows_of(X, rows), own)
     # No row keeps its own cell: all move on by one place in a random order, and by two.
     order = generator.permutation(len(rows))
-    moved = [np.empty(len(rows), dtype=np.intp) for _ in range(min(N_REPEATS, len(rows) - 1))]
-    for shift, places in enumerate(moved, start=1):
+    moved = []
+    for shift in range(1, min(N_REPEATS, len(rows) - 1) + 1):
+        places = np.empty(len(rows), dtype=np.intp)
         places[order] = np.roll(order, shift)
-    measured, rises = [], []
-    for j in used:
+        moved.append(rows[places])
+    others = np.concatenate(moved)
+    again = np.tile(rows, len(moved))
+    # In random order: should the time not suffice, the columns that are measured are from all over.
+    used = generator.permutation(used)
+    together = int(np.clip(MOST_CELLS // (len(again) * X.shape[1]), 1, MOST_TOGETHER))
+    measured: list[int] = []
+    rises: list[NDArray[np.float64]] = []
+    for begin in range(0, len(used), together):
         if time.perf_counter() - start > most_seconds:
             break
-        after = [losses(_with_cells(X, rows, j, rows[places])) for places in moved]
-        rises.append(np.mean(after, axis=0) - before)
-        measured.append(j)
+        part = used[begin : begin + together]
+        table = _shuffled(X, again, others, part)
+        after = losses(table, np.tile(own, len(moved) * len(part)))
+        rises += list(after.reshape(len(part), len(moved), len(rows)).mean(axis=1) - before)
+        measured += part.tolist()
     rise = np.array([part.mean() for part in rises])
     error = np.array([part.std(ddof=1) / np.sqrt(len(rows)) for part in rises])
     first = np.argsort(-rise, kind="stable")
@@ -107,12 +120,19 @@ def column_importance(
     )
 
 
-def _with_cells(X: Any, rows: NDArray[np.intp], column: int, others: NDArray[np.intp]) -> Any:
-    """Some rows, but one column has the cells of other rows."""
-    if not hasattr(X, "iloc"):
-        table = X[rows]
-        table[:, column] = X[others, column]
-        return table
-    table = X.iloc[rows].copy()
-    table.isetitem(column, X.iloc[others, column].array)
+def _shuffled(
+    X: Any, rows: NDArray[np.intp], others: NDArray[np.intp], columns: NDArray[np.intp]
+) -> Any:
+    """The rows once for each column, which there has the cells of the other rows."""
+    n_rows = len(rows)
+    every = np.tile(rows, len(columns))
+    table = rows_of(X, every).copy()
+    for i, column in enumerate(columns):
+        here = slice(i * n_rows, (i + 1) * n_rows)
+        if not hasattr(X, "iloc"):
+            table[here, column] = X[others, column]
+            continue
+        source = every.copy()
+        source[here] = others
+        table.isetitem(column, X.iloc[source, column].array)
     return table
