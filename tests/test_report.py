@@ -63,7 +63,7 @@ from kfree.report.importance import column_importance
 from kfree.report.wording import cell
 
 HOSTILE = "<script>alert(1)</script>"
-PHONE, DESK = 390, 1280
+PHONE, DESK, WIDE = 390, 1280, 1920
 
 
 class Tags(HTMLParser):
@@ -697,7 +697,7 @@ def test_tables_sort_by_click_and_by_key(opened):
     assert len(groups) == len(set(groups))
 
 
-@pytest.mark.parametrize("width", [PHONE, DESK])
+@pytest.mark.parametrize("width", [PHONE, DESK, WIDE])
 def test_pictures_are_seen(opened, width):
     page = opened(width)
     boxes = page.eval_on_selector_all(

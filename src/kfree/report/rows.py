@@ -30,7 +30,8 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
             f"{_name(found, audit.rows[place])}: {short(audit.given[place])}, or rather "
             f"{short(audit.suggested[place])}?",
             f"The other rows give its label {probability(audit.given_probability[place])}, and "
-            f"{short(audit.suggested[place])} {probability(audit.suggested_probability[place])}.",
+            f"{short(audit.suggested[place])} {probability(audit.suggested_probability[place])}. "
+            f"Beside it the nearest rows that are {short(audit.suggested[place])}.",
         )
         for place in range(min(n, SUSPECT_CARDS))
     )
@@ -52,7 +53,7 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
         Text(
             f"{label_words(found)} A contradicted label may be wrong, the row may be unusual, or "
             "the classes overlap there; only somebody who knows the data can tell. The most "
-            "suspicious come first, each beside the nearest rows that have the suggested label."
+            "suspicious come first, each beside the nearest rows that speak against its label."
             f"{_counted(found)}"
         ),
         Cards(cards),
@@ -106,8 +107,8 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
                     found,
                     place,
                     f"{_name(found, i)}: {between}",
-                    f"Its label is {short(found.labels[i])}. Beside it the nearest rows that have "
-                    f"the label {short(found.audit.suggested[place])}.",
+                    f"Its label is {short(found.labels[i])}. Beside it the nearest rows that are "
+                    f"{short(found.audit.suggested[place])}.",
                 )
             )
     header = ["row", "label", "most probable", "probability", "next", "probability of that"]
@@ -153,9 +154,7 @@ def _card(found: Findings, place: int, title: str, words: str) -> Card:
     row = int(found.audit.rows[place])
     near = _against(found, place)[:MOST_NEIGHBORS]
     rows = [row, *(other for other, _ in near)]
-    lines = [("label", *(short(found.labels[i], 24) for i in rows))]
-    if near:
-        lines.append(("distance", "", *(f"{far:.2f}" for _, far in near)))
+    lines = [("distance", "", *(f"{far:.2f}" for _, far in near))] if near else []
     lines += [
         (short(found.columns[j].name), *(cell(_cells(found, i, j)) for i in rows))
         for j in shown_columns(found)
