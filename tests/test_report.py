@@ -60,7 +60,7 @@ from kfree.report.comparison import (
 from kfree.report.findings import calibration_by_chance
 from kfree.report.headline import label_words, quality_words, tiles
 from kfree.report.importance import column_importance
-from kfree.report.wording import cell
+from kfree.report.wording import cell, signed
 
 HOSTILE = "<script>alert(1)</script>"
 PHONE, DESK, WIDE = 390, 1280, 1920
@@ -467,6 +467,8 @@ def test_a_wrong_label_is_shown_with_its_neighbors(report, table):
 
 def test_cells_are_shown_as_they_are():
     assert cell(None) == cell(np.nan) == cell(pd.NaT) == cell(pd.NA) == "(missing)"
+    assert cell("") == cell("  ") == "(missing)"
+    assert signed(-1e-5) == "+0.000" and signed(-0.0126) == "-0.013"
     assert cell(3) == "3" and cell(2.5) == "2.5" and cell("a\n b") == "a b"
     assert cell(pd.Timestamp("2020-03-01")) == "2020-03-01"
     assert len(cell("x" * 500)) == 60

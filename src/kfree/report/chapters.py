@@ -29,7 +29,7 @@ from kfree.report.findings import Findings, share_interval
 from kfree.report.headline import calibration_words, versions
 from kfree.report.meaning import meaning
 from kfree.report.rows import suspicious, uncertain
-from kfree.report.wording import percent, short
+from kfree.report.wording import percent, short, signed
 from kfree.tables.messages import count
 
 MOST_COLUMNS = 60
@@ -248,7 +248,7 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
     lines = []
     for j, rise, error in zip(important.columns, important.rise, important.error, strict=True):
         low, high = rise - Z * error, rise + Z * error
-        said = f"{rise:+.3f} ({low:+.3f} to {high:+.3f})"
+        said = f"{signed(rise)} ({signed(low)} to {signed(high)})"
         lines.append(Line(short(found.columns[j].name), rise, said, low, high, strong=low > 0.0))
     drawn = lines[:MOST_LINES]
     ends = axis(

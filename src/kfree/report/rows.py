@@ -31,7 +31,7 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
             f"{short(audit.suggested[place])}?",
             f"The other rows give its label {probability(audit.given_probability[place])}, and "
             f"{short(audit.suggested[place])} {probability(audit.suggested_probability[place])}. "
-            f"Beside it the nearest rows that are {short(audit.suggested[place])}.",
+            f"Beside it the nearest rows labeled {short(audit.suggested[place])}.",
         )
         for place in range(min(n, SUSPECT_CARDS))
     )
@@ -107,7 +107,7 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
                     found,
                     place,
                     f"{_name(found, i)}: {between}",
-                    f"Its label is {short(found.labels[i])}. Beside it the nearest rows that are "
+                    f"Its label is {short(found.labels[i])}. Beside it the nearest rows labeled "
                     f"{short(found.audit.suggested[place])}.",
                 )
             )

@@ -27,9 +27,14 @@ def probability(p: float) -> str:
     return f"{p:.3f}" if p >= 5e-4 else "less than 0.001"
 
 
+def signed(value: float) -> str:
+    """A number with its sign; what is rounded to nothing has the sign of nothing."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
 def cell(value: Any) -> str:
     """A cell of the user's table as it is shown."""
-    if value is None or str(value) in ("NaT", "<NA>", "nan"):
+    if value is None or str(value).strip() in ("", "NaT", "<NA>", "nan"):
         return MISSING
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
