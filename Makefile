@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality audit bench approximate docs paper clean help
+.PHONY: demo test lint quality audit bench memory approximate docs paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -36,6 +36,9 @@ docs: $(VENV)/.has-docs ## the documentation with its gallery, in build/docs
 
 bench: $(VENV)/.has-bench ## times beside scikit-learn's: writes docs/performance.md; options in ARGS="--quick"
 	@$(RUN) -m benchmarks.speed $(ARGS)
+
+memory: $(VENV)/.has-demo ## memory by rows and features: writes the table of docs/many_rows.md; minutes
+	@$(RUN) -m benchmarks.memory $(ARGS)
 
 approximate: $(VENV)/.has-approximate ## what approximate neighbors change: writes docs/approximate.md
 	@$(RUN) -m benchmarks.approximate $(ARGS)

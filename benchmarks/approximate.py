@@ -208,7 +208,7 @@ def pairs_found(seen, whole, n_points: int) -> float:
 
 def table(found: list[Compared], k_max: int, n_rows: int, n_new: int, n_features: int) -> str:
     header = [
-        "neighbours",
+        "neighbors",
         "stored",
         "recall, training",
         "recall, new",

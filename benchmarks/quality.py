@@ -215,7 +215,7 @@ def report(measured: list[Measured], options: argparse.Namespace) -> str:
         f"    {command}",
         "",
         f"{len(measured)} data sets, {N_SPLITS} folds (seed {RANDOM_STATE}), stratified unless a "
-        "class has fewer rows than there are folds, features standardised on the training part of "
+        "class has fewer rows than there are folds, features standardized on the training part of "
         f"each fold. Each estimator had {cores}. Every number is a mean over the folds; seconds "
         "are for one `fit` and one `predict_proba`. Log loss clips probabilities at 2.2e-16, so a "
         "true class that was given probability 0 costs 36.04.",
@@ -248,7 +248,7 @@ def report(measured: list[Measured], options: argparse.Namespace) -> str:
                 str(one.n_samples),
                 str(one.n_features),
                 str(one.n_classes),
-                *emphasised([m.of(one.results[t]) for t in titles], m),
+                *emphasized([m.of(one.results[t]) for t in titles], m),
             ]
             for one in measured
         ]
@@ -280,7 +280,7 @@ def mean_of(measured: list[Measured], title: str, m: Measure) -> float:
     return float(np.mean([m.of(one.results[title]) for one in measured]))
 
 
-def emphasised(values: list[float], m: Measure) -> list[str]:
+def emphasized(values: list[float], m: Measure) -> list[str]:
     """The best in bold, all of them where they agree as printed."""
     shown = [f"{value:.{m.digits}f}" for value in values]
     best = f"{(max if m.larger_is_better else min)(values):.{m.digits}f}"

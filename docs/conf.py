@@ -76,5 +76,6 @@ html_theme_options = {
 # These pages have no pages below them: an empty list would stand at their side.
 ALONE = ("start", "settings", "probabilities", "labels", "limits", "commands", "pictures", "report")
 ALONE += ("model", "notation", "order", "paper", "quality", "performance", "approximate", "audit")
-ALONE += ("extending", "changelog")
+ALONE += ("extending", "changelog", "estimators", "mixed_tables", "imbalanced", "embeddings")
+ALONE += ("many_rows", "from_knn", "faq")
 html_sidebars = {name: [] for name in ALONE}

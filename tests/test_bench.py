@@ -81,3 +81,17 @@ def test_approximate_neighbors_come_close(speed, capsys):
     # Longer lists hold more of the reverse neighbors, and the answers come closer.
     assert recall == sorted(recall) and recall[0] < recall[-1]
     assert change == sorted(change, reverse=True) and 0.0 <= change[-1] < 1e-4 < change[0]
+
+
+def test_memory_of_a_model_does_not_depend_on_who_asks(monkeypatch, capsys):
+    """A process can begin with the largest size of its parent; then little would seem enough."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import memory
+
+    monkeypatch.setattr(memory, "QUICK", [(2_000, 16)])
+
+    large = np.ones(50_000_000)  # 400 MB
+    assert memory.main(["--quick"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    # 2,000 rows have at least 2,000 x 16 x 8 bytes of points and as many of neighbors.
+    assert 1.0 < float(line.split("|")[4]) < 300.0 and large.sum() > 0

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -24,6 +26,7 @@ from kfree.displays import (
     ReliabilityDisplay,
     TraceDisplay,
 )
+from kfree.displays.fitted import candidates
 from kfree.displays.k_posterior import runs
 from kfree.evaluation.scores import calibration_error
 from kfree.tables import TablePreparation
@@ -546,3 +549,20 @@ def test_no_picture_without_matplotlib(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "kfree\[plot\]"'):
         draw()
+
+
+def test_candidates_with_gaps_are_drawn_at_their_own_numbers():
+    thin = SimpleNamespace(
+        k_values_=np.array([1, 2, 4, 8]), k_posterior_=np.array([0.1, 0.2, 0.3, 0.4])
+    )
+    np.testing.assert_array_equal(candidates(thin), [1, 2, 4, 8])
+    del thin.k_values_
+    np.testing.assert_array_equal(candidates(thin), [1, 2, 3, 4])
+    display = KPosteriorDisplay(
+        k=np.array([1, 2, 4, 8]), k_probabilities=np.array([0.1, 0.2, 0.3, 0.4])
+    ).plot()
+    middles = [bar.get_x() + bar.get_width() / 2 for bar in display.bars_]
+    np.testing.assert_allclose(middles, [1, 2, 4, 8])
+    edges = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in display.bars_]
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(edges))
+    plt.close(display.figure_)

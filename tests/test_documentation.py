@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import tomllib
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -158,3 +159,69 @@ class TestTheChecks:
 
     def test_links_in_code_are_not_links(self):
         assert links("[a](b.md)\n```python\nx[0](c)\n```\n") == ["b.md"]
+
+
+# Rows of the table in README, and what docs/quality.md calls them.
+ROWS = {
+    "log loss": "Log loss",
+    "accuracy": "Accuracy",
+    "macro F-measure": "F-measure",
+    "seconds for fit and predict": "Seconds",
+}
+
+
+class TestPromises:
+    """What README says of the quality is what docs/quality.md shows, which is measured."""
+
+    @staticmethod
+    def table(text: str, first_cell: str) -> dict[str, list[str]]:
+        """The first table whose head has this first cell, as rows by their names."""
+        lines = iter(text.splitlines())
+        cells = next(row for row in map(cells_of, lines) if row and row[0] == first_cell)
+        rows = {"": cells[1:]}
+        for row in map(cells_of, lines):
+            if not row:
+                return rows
+            rows[row[0]] = row[1:]
+        return rows
+
+    def test_means_are_those_measured(self):
+        said = self.table(read("README.md"), "mean over the data sets")
+        shown = self.table(read("docs/quality.md").split("## Means")[1], "")
+        assert said[""] == shown[""]
+        for here, there in ROWS.items():
+            digits = len(said[here][0].partition(".")[2])
+            assert said[here] == [f"{float(value):.{digits}f}" for value in shown[there]]
+
+    def test_counts_are_those_measured(self):
+        said, shown = " ".join(read("README.md").split()), read("docs/quality.md")
+        found = re.findall(
+            r"kfree to ([a-z ]+): .* Of (\d+) data sets kfree is strictly better on (\d+) in log",
+            shown,
+        )
+        (_, n, over_knn), (_, _, over_forest) = found
+        assert f"on {n} data sets" in said and n == over_knn
+        assert "grid-searched k on every one of them" in said
+        assert f"than a random forest on {over_forest};" in said
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+
+
+def test_the_first_block_comes_after_the_way_to_install_and_prints_little():
+    text = read("README.md")
+    block = python_blocks(text)[0]
+    assert text.index("pip install .") < text.index(block.code)
+    assert block.printed is not None and len(block.printed.splitlines()) <= 2
+
+
+def test_citation_has_the_version_of_the_package():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    citation = read("CITATION.cff")
+    assert f"\nversion: {project['version']}\n" in citation
+    assert f"\nlicense: {project['license']}\n" in citation

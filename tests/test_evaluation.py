@@ -238,7 +238,7 @@ class TestProtocol:
         assert one.log_loss == two.log_loss
         assert one.log_loss != other.log_loss
 
-    def test_standardised_on_the_training_part_only(self):
+    def test_standardized_on_the_training_part_only(self):
         X, y = load_iris(return_X_y=True)
         Nosy.seen = []
         cross_validate({"": Nosy()}, X, y)

@@ -76,6 +76,8 @@ MAY_IMPORT["__main__"] = {"cli"}
 # These cost time to import, or need not be installed.
 OPTIONAL = {
     "faiss",
+    "jinja2",
+    "markupsafe",
     "matplotlib",
     "mpl_toolkits",
     "pandas",

@@ -6,9 +6,12 @@ import importlib.util
 import json
 import re
 import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
+from types import SimpleNamespace
+from typing import get_args
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,15 +21,45 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier
-from kfree.page import Code, Details, Points, Table, Terms, Text, document, element
+from kfree.page import (
+    Bars,
+    Beside,
+    Block,
+    Calibration,
+    Card,
+    Cards,
+    Code,
+    Details,
+    Files,
+    Line,
+    Lines,
+    Picture,
+    Points,
+    Section,
+    Table,
+    Terms,
+    Text,
+    Tile,
+    Tiles,
+    axis,
+    render,
+)
 from kfree.report import make_report
-from kfree.report.comparison import COMMONEST, KFREE, KNN, compare
+from kfree.report.chapters import how_many_neighbors
+from kfree.report.comparison import (
+    COMMONEST,
+    KFREE,
+    KNN,
+    FittedFold,
+    compare,
+)
 from kfree.report.findings import calibration_by_chance
-
-matplotlib.use("Agg")
+from kfree.report.headline import label_words, quality_words, tiles
+from kfree.report.importance import column_importance
+from kfree.report.wording import cell, signed
 
 HOSTILE = "<script>alert(1)</script>"
-PHONE, DESK = 390, 1280
+PHONE, DESK, WIDE = 390, 1280, 1920
 
 
 class Tags(HTMLParser):
@@ -89,7 +122,7 @@ def test_scores_are_leave_one_out(table, report):
     assert np.trace(found.confusion) == round(found.scores.accuracy * len(labels))
     low, high = found.accuracy_interval
     assert low < found.scores.accuracy < high
-    p = found.posterior.class_probabilities.max(axis=1)
+    p = found.probabilities.max(axis=1)
     assert (np.diff(p[found.most_uncertain]) >= 0).all()
 
 
@@ -109,26 +142,103 @@ def test_rows_are_left_out_once(monkeypatch):
     monkeypatch.setattr(KFreeClassifier, "predict_proba", only_new)
     found = make_report(X, y, model=KFreeClassifier(k_max=8)).findings
     assert asked == [None]
-    p = found.posterior.class_probabilities[found.audit.rows]
+    p = found.probabilities[found.audit.rows]
     np.testing.assert_array_equal(found.audit.given_probability, p[range(60), y[found.audit.rows]])
 
 
 def test_comparison_on_folds():
     X, y = make_blobs(80, centers=3, cluster_std=1.2, random_state=0)
     steps = []
-    found = compare(None, KFreeClassifier(k_max=8), X, y, steps.append)
+    found, fold = compare(None, KFreeClassifier(k_max=8), X, y, steps.append)
     assert list(found.scores) == [KFREE, KNN, COMMONEST]
     assert len(found.knn_k) == found.n_splits == len(steps) == 4
     assert found.n_unknown == 0
     gap = found.scores[KFREE].accuracy - found.scores[KNN].accuracy
     assert gap * len(y) == pytest.approx(found.n_only_kfree - found.n_only_knn)
     assert found.scores[KFREE].accuracy > found.scores[COMMONEST].accuracy + 0.3
+    for name, losses in found.log_losses.items():
+        assert losses.mean() == pytest.approx(found.scores[name].log_loss)
+    # The last fold's model does not know its rows.
+    assert len(fold.rows) == 20 and fold.classifier.predict_proba(None).shape == (60, 3)
+
+
+def test_a_column_that_decides_matters_and_noise_does_not():
+    generator = np.random.default_rng(1)
+    y = np.repeat([0, 1], 60)
+    X = np.column_stack([generator.normal(size=120), 4.0 * y + generator.normal(size=120)])
+    rest, rows = np.arange(120)[::2], np.arange(120)[1::2]
+    fold = FittedFold(None, KFreeClassifier(k_max=8).fit(X[rest], y[rest]), rows)
+    found = column_importance(fold, X, y)
+    assert found.columns.tolist() == [1, 0] and found.n_rows == 60
+    assert found.rise[0] > 0.5 and found.rise[0] > 4 * found.error[0]
+    assert abs(found.rise[1]) < 0.2
+    # The numbers are those of shuffling by hand, and the table itself stays as it is.
+    before = X.copy()
+    again = column_importance(fold, X, y, unused=[0])
+    assert again.columns.tolist() == [1] and again.rise[0] == pytest.approx(found.rise[0])
+    np.testing.assert_array_equal(X, before)
+    # No time at all: nothing is measured, and that is said.
+    none = column_importance(fold, X, y, most_seconds=-1.0)
+    assert none.n_not_measured == 2 and len(none.columns) == 0
+
+
+def test_classes_that_only_a_fold_has_do_not_disturb(report, table):
+    important = report.findings.importance
+    assert {report.findings.columns[j].name for j in important.columns} == {
+        "Länge <cm>",
+        "weight & co",
+        "colour",
+    }
+    assert set(report.findings.summary()["log_loss_rise_without_column"]) >= {"colour"}
+
+
+def test_only_the_k_that_matter_are_drawn():
+    """Candidates need not be 1, 2, 3, ...: their own numbers are drawn."""
+    X, y = make_blobs(60, centers=2, cluster_std=4.0, random_state=0)
+    found = make_report(X, y, model=KFreeClassifier(k_max=8)).findings
+    about = replace(
+        found.held_out.k,
+        k=np.array([1, 2, 40, 48, 56, 64]),
+        probabilities=np.array([1e-9, 1e-5, 0.3, 0.6, 0.1, 1e-5]),
+        best=48,
+    )
+    thin = replace(found, held_out=replace(found.held_out, k=about))
+    words, picture = how_many_neighbors(thin)[0].blocks
+    assert [bar[0] for bar in picture.bars] == [40.0, 48.0, 56.0]
+    assert "neighbors is 48 (probability 0.60)" in words.words
+    assert picture.x.low < 40 and picture.x.high > 56
+
+
+class WithoutK(KFreeClassifier):
+    """A classifier with leave-one-out probabilities and no posterior of k."""
+
+    @property
+    def posterior(self):
+        raise AttributeError("posterior")
+
+    def predict_proba(self, X):
+        return (
+            KFreeClassifier(**self.get_params()).fit(*self._rows).posterior(X).class_probabilities
+        )
+
+    def fit(self, X, y):
+        self._rows = X, y
+        return super().fit(X, y)
+
+
+def test_a_classifier_without_k_has_a_page_without_it(table):
+    X, y = make_blobs(60, centers=3, cluster_std=3.0, random_state=0)
+    page = make_report(X, y, model=WithoutK(k_max=8))
+    assert page.findings.held_out.k is None and page.findings.summary()["k_most_probable"] is None
+    names = [section["id"] for section in Tags(page.html).all("section")]
+    assert "k" not in names and "labels" in names
+    assert "not knowing k" not in page.html and "Posterior of k" not in page.html
 
 
 def test_classes_of_one_row_are_counted(report):
     assert report.findings.comparison.n_unknown == 1
     assert "1 row has a class that occurs only in one fold" in report.html
-    assert "&#x27;only one&#x27; (1)" in report.html
+    assert "&#39;only one&#39; (1)" in report.html
 
 
 def test_chance_alone_makes_a_calibration_error():
@@ -174,11 +284,11 @@ def test_too_few_rows_for_folds():
 def test_page_loads_nothing(report):
     tags = Tags(report.html)
     assert not tags.all("link") and not tags.all("iframe")
-    assert all(img["src"].startswith("data:image/png;base64,") for img in tags.all("img"))
+    assert not tags.all("img") and len(tags.all("svg")) > 20
     assert not [script for script in tags.all("script") if "src" in script]
     assert "@import" not in report.html and "url(" not in report.html
-    first, *others = (f"#{section['id']}" for section in tags.all("section"))
-    assert [link["href"] for link in tags.all("a")] == others and first == "#short"
+    sections = [f"#{section['id']}" for section in tags.all("section")]
+    assert [link["href"] for link in tags.all("a")] == sections
 
 
 def test_policy_allows_the_one_script_only(report):
@@ -196,43 +306,144 @@ def test_text_from_data_is_escaped(report):
     assert "read with &lt;care&gt;" in report.html
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        Text(HOSTILE),
-        Points((HOSTILE,)),
-        Terms(((HOSTILE, HOSTILE),)),
-        Code(HOSTILE),
-        Table(HOSTILE, (HOSTILE,), ((HOSTILE + "\n" + HOSTILE,),), shades=((),)),
-        Details(HOSTILE, (Text(HOSTILE),)),
-    ],
-    ids=lambda block: type(block).__name__,
-)
+TICKS = axis(0.0, 1.0, name=HOSTILE)
+HOSTILE_TABLE = Table(HOSTILE, (HOSTILE, "b"), ((HOSTILE + "\n" + HOSTILE, HOSTILE),))
+HOSTILE_BLOCKS = [
+    Text(HOSTILE),
+    Points((HOSTILE,)),
+    Terms(((HOSTILE, HOSTILE),)),
+    Code(HOSTILE),
+    Files(HOSTILE, (HOSTILE,)),
+    Tiles((Tile(HOSTILE, HOSTILE, HOSTILE),)),
+    HOSTILE_TABLE,
+    Picture(HOSTILE, b"", HOSTILE, HOSTILE),
+    Cards((Card(HOSTILE, HOSTILE, HOSTILE_TABLE),)),
+    Beside((Text(HOSTILE),)),
+    Details(HOSTILE, (Text(HOSTILE),)),
+    Lines(HOSTILE, (Line(HOSTILE, 0.5, HOSTILE, 0.4, 0.6),), TICKS),
+    Bars(HOSTILE, HOSTILE, ((0.5, 0.5, True),), TICKS, TICKS, (HOSTILE, HOSTILE)),
+    Calibration(HOSTILE, HOSTILE, ((0.5, 0.5, 0.4, 0.6, 3),), TICKS),
+]
+
+
+@pytest.mark.parametrize("block", HOSTILE_BLOCKS, ids=lambda block: type(block).__name__)
 def test_no_block_lets_html_through(block):
-    assert "<script" not in element(block)
-    assert "<script" not in document(HOSTILE, [])
+    html = render(HOSTILE, [Section("a", HOSTILE, (block,))], lead=[block], end=[block])
+    assert "<script" not in html and html.count("&lt;script&gt;") > 4
+
+
+def test_every_kind_of_block_is_tried():
+    assert {type(block) for block in HOSTILE_BLOCKS} == set(get_args(Block))
+
+
+def test_an_axis_has_round_numbers_and_holds_what_is_drawn():
+    found = axis(0.613, 0.739, 4, percent=True)
+    assert [words for _, words in found.ticks] == ["60 %", "65 %", "70 %", "75 %"]
+    assert found.at(0.6) == 0.0 and found.at(0.75) == 100.0 and found.down(0.6) == 100.0
+    assert axis(0.0, 18_000.0, 4).ticks[-1] == (20_000.0, "20,000")
+    assert axis(0.0, 0.0).high > 0.0
+
+
+# What a person who decides sees first.
+
+
+def test_headline_says_how_good_against_what_and_how_sure(report):
+    found = report.findings
+    lead = re.search(r'<p class="lead">(.*?)</p>', report.html, re.S).group(1)
+    low, high = found.accuracy_interval
+    assert f"{100 * found.scores.accuracy:.1f} % of the 60 rows" in lead
+    assert f"(95 % interval {100 * low:.1f} % to {100 * high:.1f} %)" in lead
+    assert "always saying the commonest class" in lead and "a kNN whose k was searched" in lead
+    assert "probabilities" in lead and f"contradict {found.audit.n_contradicted} labels" in lead
+
+
+def test_four_tiles_and_the_facts(report):
+    found = report.findings
+    tiles = re.search(r'<dl class="tiles">(.*?)</dl>', report.html, re.S).group(1)
+    assert re.findall(r"<dt>(.*?)</dt>", tiles) == [
+        "Accuracy",
+        "Log loss",
+        "Calibration error",
+        "Labels to check",
+    ]
+    assert (
+        f"{found.scores.log_loss:.3f}" in tiles
+        and f"{found.comparison.scores[KNN].log_loss:.3f}" in tiles
+    )
+    facts = re.search(r'<dl class="short">(.*?)</dl>', report.html, re.S).group(1)
+    assert "60 rows, 4 columns beside the labels, 4 classes" in facts
+    assert f"{datetime.now(UTC):%Y}" in facts and "scikit-learn" in facts
+
+
+def test_better_and_worse_than_knn_are_said(report):
+    def words(ours, theirs):
+        compared = replace(report.findings.comparison, n_only_kfree=ours, n_only_knn=theirs)
+        return quality_words(replace(report.findings, comparison=compared))
+
+    assert "and cannot be told from a kNN" in words(8, 5)
+    assert "and better than a kNN" in words(30, 5)
+    assert "and worse than a kNN" in words(5, 30)
+
+
+def test_contradicted_labels_are_compared_with_what_overlap_explains():
+    X, y = make_blobs(300, centers=[[0, 0], [1.5, 0]], random_state=0)
+    found = make_report(X, y, model=KFreeClassifier(k_max=12)).findings
+    assert "no more than overlap of the classes explains" in label_words(found)
+    # What the audit itself says of that is said.
+    told = SimpleNamespace(n_estimated=12, interval=(7, 19), in_words="About 12 are wrong.")
+    again = replace(found, audit=SimpleNamespace(n_contradicted=15, wrong=told))
+    assert label_words(again) == "The other rows contradict 15 labels. About 12 are wrong."
+    assert tiles(again).tiles[-1].beside == "of 300; about 12 wrong (7 to 19)"
 
 
 def test_pictures_have_words_for_those_who_cannot_see_them(report):
-    pictures = Tags(report.html).all("img")
-    assert len(pictures) == 2
+    seen = [svg for svg in Tags(report.html).all("svg") if svg.get("aria-hidden") != "true"]
+    assert [svg["role"] for svg in seen] == ["img", "img"]
+    assert f"{report.findings.scores.calibration_error:.3f}" in seen[0]["aria-label"]
     best = report.findings.classifier.k_optimal_
-    assert f"most probable number of neighbours is {best} " in pictures[0]["alt"]
-    assert f"{report.findings.scores.calibration_error:.3f}" in pictures[1]["alt"]
+    assert f"most probable number of neighbors is {best} " in seen[1]["aria-label"]
 
 
-def test_a_wrong_label_is_shown_with_its_neighbors(report):
+def test_many_classes_have_no_page_of_zeros():
+    X, y = make_blobs(240, centers=12, cluster_std=2.0, random_state=0)
+    html = make_report(X, y).html
+    section = html.split('id="confusion"')[1].split("</section>")[0]
+    assert " taken for " in section and section.index("taken for") < section.index("<table")
+    assert re.search(r"<details><summary>The 12 x 12 matrix</summary>", section)
+    assert ">0</td>" not in section
+    X, y = make_blobs(180, centers=45, cluster_std=0.5, random_state=0)
+    assert "45 x 45" not in make_report(X, y, model=KFreeClassifier(k_max=3)).html
+
+
+def test_a_wrong_label_is_shown_with_its_neighbors(report, table):
+    frame, _ = table
     audit = report.findings.audit
     place = list(audit.rows).index(0)
     assert place < 3 and audit.suggested[place] == HOSTILE
-    section = report.html.split('id="labels"')[1]
-    row = next(line for line in section.split("<tr>") if "0 (A-000)</th>" in line)
+    section = report.html.split('id="labels"')[1].split("</section>")[0]
+    card = next(part for part in section.split("<article>") if "Row 0 (A-000)" in part)
     neighbor = audit.neighbors_against[place][0]
+    # Its own cells beside those of the rows that speak against it.
+    assert f">{neighbor} (A-{neighbor:03})</th>" in card
+    line = card.split("weight &amp; co</th>")[1].split("</tr>")[0]
+    cells = [float(value) for value in re.findall(r"<td[^>]*>([^<]+)</td>", line)]
+    expected = frame["weight & co"].iloc[[0, *audit.neighbors_against[place][:3]]]
+    np.testing.assert_allclose(cells, expected, rtol=1e-5)
+    row = next(part for part in section.split("<tr>") if ">0 (A-000)</th>" in part)
     assert f"{neighbor} (A-{neighbor:03}) (" in row
 
 
+def test_cells_are_shown_as_they_are():
+    assert cell(None) == cell(np.nan) == cell(pd.NaT) == cell(pd.NA) == "(missing)"
+    assert cell("") == cell("  ") == "(missing)"
+    assert signed(-1e-5) == "+0.000" and signed(-0.0126) == "-0.013"
+    assert cell(3) == "3" and cell(2.5) == "2.5" and cell("a\n b") == "a b"
+    assert cell(pd.Timestamp("2020-03-01")) == "2020-03-01"
+    assert len(cell("x" * 500)) == 60
+
+
 def test_what_was_done_to_columns_is_said(report):
-    assert "Left out: &#x27;Kennung&#x27;" in report.html
+    assert "Left out: &#39;Kennung&#39;" in report.html
     assert "filled in with the median" in report.html
     kinds = {column.name: column.kind for column in report.findings.columns}
     assert kinds["colour"] == "category" and kinds["Länge <cm>"] == "number"
@@ -370,7 +581,8 @@ class TestCommand:
 
 
 def test_names_break_where_their_parts_meet():
-    html = element(Table("t", ("label", "non-float_glass"), (("a_b", "-1.5"), ("A-01", "2-3"))))
+    block = Table("t", ("label", "non-float_glass"), (("a_b", "-1.5"), ("A-01", "2-3")))
+    html = render("t", [Section("a", "t", (block,))])
     assert "non-<wbr>float_<wbr>glass</th>" in html and "a_<wbr>b</th>" in html
     assert all(f">{number}<" in html for number in ("-1.5", "A-01", "2-3"))
 
@@ -419,7 +631,7 @@ def opened(browser, page_file):
     assert wrong == []
 
 
-SUSPECTS = "#labels table"
+SUSPECTS = "#labels details table"
 
 
 def column(page, number):
@@ -430,6 +642,7 @@ def column(page, number):
 
 def test_tables_sort_by_click_and_by_key(opened):
     page = opened()
+    page.locator("#labels details").evaluate("d => d.open = true")
     before = column(page, 3)
     assert len(before) >= 3
     head = page.locator(f"{SUSPECTS} thead th").nth(2)
@@ -454,10 +667,28 @@ def test_tables_sort_by_click_and_by_key(opened):
     assert len(groups) == len(set(groups))
 
 
-def test_pictures_are_seen(opened):
-    page = opened()
-    sizes = page.eval_on_selector_all("img", "all => all.map(i => i.naturalWidth)")
-    assert len(sizes) == 2 and min(sizes) > 500
+@pytest.mark.parametrize("width", [PHONE, DESK, WIDE])
+def test_pictures_are_seen(opened, width):
+    page = opened(width)
+    boxes = page.eval_on_selector_all(
+        "figure svg",
+        "all => all.map(s => [s.getBoundingClientRect().width, s.getBoundingClientRect().height])",
+    )
+    assert len(boxes) > 20
+    assert min(w for w, _ in boxes) > 150 and min(h for _, h in boxes) > 10
+    # Letters keep their size, and do not run into each other along an axis.
+    sizes = page.eval_on_selector_all(
+        ".ticks span", "all => all.map(t => parseFloat(getComputedStyle(t).fontSize))"
+    )
+    assert min(sizes) >= 12
+    overlaps = page.eval_on_selector_all(
+        ".ticks:not(.up)",
+        """all => all.map(s => {
+          const boxes = [...s.querySelectorAll("span")].map(t => t.getBoundingClientRect());
+          return boxes.some((b, i) => i > 0 && b.left < boxes[i - 1].right);
+        })""",
+    )
+    assert len(overlaps) > 3 and not any(overlaps)
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
@@ -484,14 +715,21 @@ def test_many_classes_are_printed_whole(browser):
     counts = tuple("100" for _ in names)
     block = Table(
         "t",
-        ("label", *names, "rows", "right"),
-        tuple((name, *counts, "2,600", "84.6 %") for name in names),
-        shades=tuple((0.1,) * 28 for _ in names),
+        ("label", *names),
+        tuple((name, *counts) for name in names),
+        shades=tuple((0.1,) * 26 for _ in names),
     )
     page = browser.new_page(viewport={"width": 680, "height": 900})  # A4 without its margins
-    page.set_content(document("t", [element(block)]))
+    page.set_content(render("t", [Section("a", "t", (block,))]))
     page.emulate_media(media="print")
     assert page.locator("table").bounding_box()["width"] <= 680
+    # And on a screen of 1280 letters of the alphabet fit beside the contents.
+    short = replace(block, header=("label", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": DESK, "height": 900})
+    page.set_content(render("t", [Section("a", "t", (short,))]))
+    inside, seen = page.locator(".wide").evaluate("e => [e.scrollWidth, e.clientWidth]")
+    assert inside <= seen
     page.close()
 
 

@@ -36,7 +36,7 @@ def fit_and_predict(lines: list[Result], x: str, label: str) -> bytes:
     for part, dash in DASHES.items():
         chosen = [line for line in lines if line.facts["part"] == part]
         at = [line.facts[x] for line in chosen]
-        peer = "neighbour table alone" if part == "fit" else "scikit-learn, one k"
+        peer = "neighbor table alone" if part == "fit" else "scikit-learn, one k"
         axes.plot(
             at, [c.ours for c in chosen], "o" + dash, color=KFREE_COLOR, label=f"kfree {part}"
         )

@@ -68,7 +68,7 @@ def page(results: dict[str, list[Result]], pictures: list[str], n_jobs: int) -> 
         "the peer, and in brackets are the smallest and the largest ratio within a round. All "
         "times are for float64 and, unless said otherwise, for the default settings, `k_max` found "
         "from the data. The peers are `KNeighborsClassifier` with the one k that kfree finds "
-        "most probable; for the neighbour table alone `NearestNeighbors.kneighbors` and "
+        "most probable; for the neighbor table alone `NearestNeighbors.kneighbors` and "
         "`scipy.spatial.cKDTree.query`, whichever is faster (scipy up to 16 features only), with "
         "the `k_max` that kfree chose; and `GridSearchCV` over k = 1..30 with 5 folds. "
         "All have the same number of jobs.",
@@ -144,7 +144,7 @@ def searches(results: dict[str, list[Result]]) -> list[str]:
         shown[best] = f"**{shown[best]}**"
         rows.append([f"{known['N']:,}", str(known["d"]), str(known["latent"]), *shown])
     return [
-        f"Microseconds for each row of a table of {SEARCH_NEIGHBORS} neighbours, one thread, "
+        f"Microseconds for each row of a table of {SEARCH_NEIGHBORS} neighbors, one thread, "
         f"measured on up to {SEARCH_ROWS:,} rows, the smallest of several rounds. Data of low "
         "intrinsic dimension are kinder to a tree, hence both kinds.",
         "",

@@ -1,5 +1,5 @@
 """
-How many neighbours? The posterior of k
+How many neighbors? The posterior of k
 =======================================
 
 A grid search returns one k. The posterior says how probable every k is, so you see whether the data
@@ -33,7 +33,7 @@ print(f"90 % credible set: k = {sorted(int(k) for k in order[:n_needed] + 1)}")
 
 # %%
 # What is probable depends on how many rows there are. The same flowers, every third and every tenth
-# of them: with 15 rows, 5 of each kind, a fifth neighbour must be of another kind, and only small k
+# of them: with 15 rows, 5 of each kind, a fifth neighbor must be of another kind, and only small k
 # can be right.
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.5), layout="constrained")
@@ -41,5 +41,5 @@ for ax, step in zip(axes, (1, 3, 10), strict=True):
     posterior = KFreeClassifier().fit(X[::step], y[::step]).k_posterior_
     ax.bar(np.arange(1, len(posterior) + 1), posterior, color="0.35")
     ax.set(ylabel="p(k | labels)", title=f"{len(y[::step])} rows", xlim=(0, 50))
-axes[-1].set_xlabel("number of neighbours k")
+axes[-1].set_xlabel("number of neighbors k")
 plt.show()

@@ -26,7 +26,7 @@ print(f"{audit.n_contradicted} labels are contradicted")
 
 # %%
 # Circled: the first twelve rows of the audit. Crosses: labels that are really wrong. Lines lead
-# from the most suspicious row to the neighbours that speak against its label.
+# from the most suspicious row to the neighbors that speak against its label.
 
 fig, ax = plt.subplots(figsize=(7, 5.4), layout="constrained")
 for label, marker in zip(range(3), "osD", strict=True):
@@ -36,7 +36,7 @@ for label, marker in zip(range(3), "osD", strict=True):
         s=26,
         color=f"C{label}",
         alpha=0.6,
-        label=f"labelled {label}",
+        label=f"labeled {label}",
     )
 first = audit.rows[: len(wrong)]
 ax.scatter(*X[first].T, s=150, facecolor="none", edgecolor="black", label="suspected")
@@ -52,7 +52,7 @@ plt.show()
 
 for i in range(5):
     print(
-        f"row {audit.rows[i]:3d}: labelled {audit.given[i]} ({audit.given_probability[i]:.3f}), "
+        f"row {audit.rows[i]:3d}: labeled {audit.given[i]} ({audit.given_probability[i]:.3f}), "
         f"suggested {audit.suggested[i]} ({audit.suggested_probability[i]:.3f}), "
         f"by rows {audit.neighbors_against[i].tolist()}"
     )

@@ -1,5 +1,5 @@
 """
-Three ways to be a neighbour
+Three ways to be a neighbor
 ============================
 
 ``structure`` says whose labels speak for a row. Asymmetric: its k nearest rows. Boltzmann: these,
@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from kfree import KFreeClassifier
+from kfree.displays import KPosteriorDisplay
 
 X, y = make_moons(120, noise=0.25, random_state=1)
-# The lower moon is seen less often: neighbours are nearer in the upper one.
+# The lower moon is seen less often: neighbors are nearer in the upper one.
 keep = (y == 0) | (np.arange(len(y)) % 3 == 0)
 X, y = X[keep], y[keep]
 
@@ -41,14 +42,13 @@ fig.colorbar(mesh, ax=axes, label="p(upper moon)")
 plt.show()
 
 # %%
-# What each makes of k, and its leave-one-out log loss. The same k means more neighbours for the two
+# What each makes of k, and its leave-one-out log loss. The same k means more neighbors for the two
 # symmetric structures.
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    k = np.arange(1, model.k_max_ + 1)
-    ax.bar(k, model.k_posterior_, color="0.35")
+    KPosteriorDisplay.from_estimator(model, ax=ax).legend_.remove()
     loss = -np.log(model.predict_proba(None)[np.arange(len(y)), y]).mean()
-    ax.set(title=f"{name}: leave-one-out log loss {loss:.3f}", ylabel="p(k | labels)")
-axes[-1].set_xlabel("k")
+    ax.set(title=f"{name}: leave-one-out log loss {loss:.3f}")
+    ax.label_outer()
 plt.show()

@@ -3,7 +3,7 @@ Where it is unsure, and why
 ===========================
 
 The variance of a class's indicator has two parts. One stays even if k and beta were known: the
-neighbours disagree. The other comes from not knowing k and beta. More rows shrink the second.
+neighbors disagree. The other comes from not knowing k and beta. More rows shrink the second.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ xx, yy = np.meshgrid(np.linspace(-2.2, 3.2, 50), np.linspace(-1.8, 2.3, 36))
 answer = model.posterior(np.column_stack([xx.ravel(), yy.ravel()]))
 maps = {
     "p(second moon)": answer.class_probabilities[:, 1],
-    "variance within:\nneighbours disagree": answer.class_variance_within[:, 1],
+    "variance within:\nneighbors disagree": answer.class_variance_within[:, 1],
     "variance between:\nk and beta unknown": answer.class_variance_between[:, 1],
 }
 

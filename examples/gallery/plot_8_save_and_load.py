@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kfree
+from kfree.displays import KPosteriorDisplay
 
 X, y = load_iris(return_X_y=True)
 model = make_pipeline(StandardScaler(), kfree.KFreeClassifier()).fit(X[::2], y[::2])
@@ -41,8 +42,5 @@ except ValueError as error:
 # %%
 # What was loaded is the whole model, the posterior of k among it:
 
-posterior = again[-1].k_posterior_
-fig, ax = plt.subplots(figsize=(6.4, 3), layout="constrained")
-ax.bar(np.arange(1, len(posterior) + 1), posterior, color="0.35")
-ax.set(xlabel="number of neighbours k", ylabel="p(k | labels)")
+KPosteriorDisplay.from_estimator(again)
 plt.show()

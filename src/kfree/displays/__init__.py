@@ -1,6 +1,6 @@
 """Pictures. matplotlib is imported when something is drawn, never by ``import kfree``.
 
-All of them read the same in black and white and to the colour-blind: shades run from dark to light
+All of them read the same in black and white and to the color-blind: shades run from dark to light
 without a turn, and what differs in shade also differs in marker, fill or line style.
 """
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.legend import Legend
 
-#: Dark blue and orange stay apart for the colour-blind and in black and white.
+#: Dark blue and orange stay apart for the color-blind and in black and white.
 DARK, BRIGHT = "#0b3c7d", "#d95f02"
 LINE_STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "*", "p", "h")

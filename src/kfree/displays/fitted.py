@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +18,12 @@ def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     if X is not None and len(estimator) > 1:
         X = estimator[:-1].transform(X)
     return estimator[-1], X
+
+
+def candidates(estimator: Any) -> NDArray[np.integer]:
+    """The numbers of neighbors that `k_posterior_` is about, ascending."""
+    n_k = len(estimator.k_posterior_)
+    return np.asarray(getattr(estimator, "k_values_", np.arange(1, n_k + 1)))
 
 
 def one_row(X: Any, row: int | None) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfree.displays.drawing import legend_above, require_matplotlib, set_k_axis
-from kfree.displays.fitted import last_step, one_row
+from kfree.displays.fitted import candidates, last_step, one_row
 from kfree.displays.ranges import k_range
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class KPosteriorDisplay:
     Parameters
     ----------
     k : ndarray of shape (n_k,)
-        Numbers of neighbors, ascending without gaps.
+        Numbers of neighbors, ascending: the candidates.
     k_probabilities : ndarray of shape (n_k,)
         p(K | Y).
     level : float, default=0.95
@@ -94,10 +94,10 @@ class KPosteriorDisplay:
         require_matplotlib()
         estimator, X = last_step(estimator, one_row(X, row))
         if X is None:
-            k_probabilities = np.asarray(estimator.k_posterior_)
+            k, k_probabilities = candidates(estimator), np.asarray(estimator.k_posterior_)
         else:
-            k_probabilities = estimator.posterior(X).k_probabilities[0]
-        k = np.arange(1, len(k_probabilities) + 1)
+            posterior = estimator.posterior(X)
+            k, k_probabilities = np.asarray(posterior.k), posterior.k_probabilities[0]
         return cls(k=k, k_probabilities=k_probabilities, level=level).plot(ax=ax, **bar_kw)
 
     def plot(self, ax: Axes | None = None, **bar_kw: Any) -> KPosteriorDisplay:
@@ -126,13 +126,15 @@ class KPosteriorDisplay:
         # Edges of many bars would be all that is seen of them.
         edge = 0.6 if drawn.stop - drawn.start <= _MANY_BARS else 0.2
         defaults: dict[str, Any] = {
-            "width": 0.8,
+            "width": bar_widths(self.k)[drawn],
             "color": [dark if inside else white for inside in self.in_set[drawn]],
             "edgecolor": "black",
             "linewidth": edge,
         }
         self.bars_ = ax.bar(self.k[drawn], self.k_probabilities[drawn], **(defaults | bar_kw))
-        inside = f"credible set of {100 * self.level:g} %: K = {runs(self.k[self.in_set])}"
+        inside = (
+            f"credible set of {100 * self.level:g} %: K = {runs(self.k[self.in_set], among=self.k)}"
+        )
         handles = [Patch(facecolor=dark, edgecolor="black", linewidth=0.6, label=inside)]
         if not self.in_set[drawn].all():
             handles.append(
@@ -186,15 +188,28 @@ def _drawn(probabilities: NDArray[np.floating], in_set: NDArray[np.bool_]) -> sl
     return slice(first, min(len(probabilities), max(stop, first + _LEAST_BARS)))
 
 
-def runs(numbers: NDArray[np.integer], n_most: int = 4) -> str:
+def bar_widths(k: NDArray[np.integer]) -> NDArray[np.float64]:
+    """How wide the bar of each candidate may be without touching the next."""
+    gaps = np.diff(k) if len(k) > 1 else np.ones(1)
+    return 0.8 * np.minimum(np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0]))[: len(k)]
+
+
+def runs(
+    numbers: NDArray[np.integer], n_most: int = 4, among: NDArray[np.integer] | None = None
+) -> str:
     """Ascending numbers in words: 3-7, 9. After `n_most` runs only the last number is named.
+
+    `among` are all the candidates there are, should they have gaps of their own.
 
     Examples
     --------
     >>> runs(np.array([3, 4, 5, 9]))
     '3-5, 9'
+    >>> runs(np.array([32, 36, 44]), among=np.array([31, 32, 36, 40, 44]))
+    '32-36, 44'
     """
-    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
+    places = numbers if among is None else np.searchsorted(among, numbers)
+    breaks = np.flatnonzero(np.diff(places) > 1) + 1
     parts = [
         str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}"
         for part in np.split(np.asarray(numbers), breaks)

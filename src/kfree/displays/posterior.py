@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfree.displays.drawing import require_matplotlib, set_k_axis
-from kfree.displays.fitted import last_step, one_row
+from kfree.displays.fitted import candidates, last_step, one_row
+from kfree.displays.k_posterior import bar_widths
 from kfree.displays.ranges import beta_grid, k_range
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class PosteriorDisplay:
         estimator, X = last_step(estimator, one_row(X, row))
         if X is None:
             k_probabilities = np.asarray(estimator.k_posterior_)
-            k = np.arange(1, len(k_probabilities) + 1)
+            k = candidates(estimator)
             beta = beta_grid(estimator.beta_mean_, estimator.beta_std_)
             density = estimator.training_density(beta)  # (n_k, n_beta)
         else:
@@ -127,12 +128,12 @@ class PosteriorDisplay:
 
         if ax is None:
             _, ax = plt.subplots(figsize=(7.0, 5.0))
-        # A divider keeps the two K axes aligned whatever the colour bar takes away.
+        # A divider keeps the two K axes aligned whatever the color bar takes away.
         divider = make_axes_locatable(ax)
         bar_ax = divider.append_axes("bottom", size="40%", pad=0.12, sharex=ax)
         colorbar_ax = divider.append_axes("right", size="3%", pad=0.12)
 
-        # cividis runs from dark to light without a turn: it reads the same to the colour-blind and
+        # cividis runs from dark to light without a turn: it reads the same to the color-blind and
         # in black and white.
         defaults: dict[str, Any] = {"cmap": "cividis", "vmin": 0.0, "rasterized": True}
         mesh_kw = defaults | mesh_kw
@@ -143,7 +144,12 @@ class PosteriorDisplay:
         self.colorbar_.set_label(r"$p(K, \beta \mid Y)$")
 
         self.bars_ = bar_ax.bar(
-            self.k, self.k_probabilities, width=0.8, color="0.45", edgecolor="black", linewidth=0.6
+            self.k,
+            self.k_probabilities,
+            width=bar_widths(self.k),
+            color="0.45",
+            edgecolor="black",
+            linewidth=0.6,
         )
         set_k_axis(bar_ax, self.k)
         bar_ax.set_ylabel(r"$p(K \mid Y)$")

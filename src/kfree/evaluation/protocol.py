@@ -30,7 +30,7 @@ class Spread:
 class Evaluation:
     """What one estimator achieved over the folds of a cross validation.
 
-    `fit_seconds` includes the standardisation, and whatever search the estimator does in `fit`.
+    `fit_seconds` includes the standardization, and whatever search the estimator does in `fit`.
     `predict_seconds` is one call of `predict_proba`.
     """
 
@@ -62,7 +62,7 @@ def cross_validate(
 ) -> dict[str, Evaluation]:
     """Judge every estimator on the same shuffled folds.
 
-    Features are standardised, or otherwise prepared, by what the training part of a fold says,
+    Features are standardized, or otherwise prepared, by what the training part of a fold says,
     never by its test part.
 
     Folds are stratified. Where a class has fewer rows than there are folds this cannot be done, and

@@ -22,7 +22,7 @@ class Gaussians:
 
     mean: np.ndarray  # (n_rows, n_k) mu_beta^(K)
     std: np.ndarray  # (n_rows, n_k) sigma_beta^(K)
-    k_probabilities: np.ndarray  # (n_rows, n_k) normalised alpha_K
+    k_probabilities: np.ndarray  # (n_rows, n_k) normalized alpha_K
 
     @property
     def beta_mean(self) -> np.ndarray:

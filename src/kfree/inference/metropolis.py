@@ -90,7 +90,7 @@ class Draws:
         return base.from_dict({"posterior": posterior}, dims={name: ["row"] for name in posterior})
 
     def diagnostics(self) -> Diagnostics:
-        """Effective sample size, rank-normalised R-hat and Monte Carlo error, by ArviZ."""
+        """Effective sample size, rank-normalized R-hat and Monte Carlo error, by ArviZ."""
         _, stats = _arviz()
 
         def each(name: str, values: np.ndarray, method: str) -> np.ndarray:

@@ -371,7 +371,7 @@ def _between(
 ) -> tuple[float, float]:
     """Value and slope of the cubic between two integers.
 
-    At an integer the slope is that from one neighbour to the other.
+    At an integer the slope is that from one neighbor to the other.
     """
     if low == high:
         return log_evidence(low), 0.0

@@ -76,7 +76,7 @@ class Predictive:
 
 @dataclass(frozen=True)
 class OpenLabels:
-    """Rows with open labels among labelled training points."""
+    """Rows with open labels among labeled training points."""
 
     rows: OpenRows  # the rows and whom they touch
     table: Neighborhoods  # of the n training points

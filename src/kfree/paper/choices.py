@@ -44,7 +44,7 @@ class Choice:
 
 CHOICES = (
     Choice("as on this page"),
-    Choice("features not standardised", standardized=False),
+    Choice("features not standardized", standardized=False),
     Choice("shuffled, not stratified", folds="shuffled"),
     Choice("folds in file order", folds="file order"),
     Choice(

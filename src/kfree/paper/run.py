@@ -37,7 +37,7 @@ from kfree.paper.datasets import Found, find
 from kfree.paper.settings import Settings
 from kfree.paper.unit import Unit
 
-TITLE = "The number of neighbours, estimated: the paper's experiments made anew"
+TITLE = "The number of neighbors, estimated: the paper's experiments made anew"
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ def _write(
 def _lead(found: Found) -> list[str]:
     return [
         "J. W. Yoon and N. Friel, in “Efficient estimation of the number of neighbours in "
-        "probabilistic K nearest neighbour classification”, average a nearest-neighbour "
-        "classifier over the number of neighbours K and the strength beta of their pull, by a fast "
+        "probabilistic K nearest neighbour classification”, average a nearest-neighbor "
+        "classifier over the number of neighbors K and the strength beta of their pull, by a fast "
         "approximation that they call KOREA. This page makes the tables and figures of their "
         "section “Simulation Results” anew, with the paper's own figures beside them, and adds "
         "the exact answer wherever the paper has an approximation.",
@@ -246,6 +246,7 @@ def _end(settings: Settings) -> list[str]:
 
 def _require_packages() -> None:
     try:
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
         import skimage  # noqa: F401
     except ImportError as error:

@@ -33,7 +33,7 @@ Results = Mapping[tuple[str, ...], Any]
 
 @dataclass(frozen=True)
 class Fold:
-    """The first fold of the cross validation, standardised by its training part."""
+    """The first fold of the cross validation, standardized by its training part."""
 
     X_train: np.ndarray
     y_train: np.ndarray

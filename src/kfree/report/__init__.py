@@ -1,7 +1,8 @@
 """One page of HTML about a table and what kfree learns from it.
 
-`comparison` measures kfree beside simple rivals, `findings` gathers all numbers, `chapters` puts
-them into words, tables and pictures, and `make` makes the page.
+`held_out` is what a report needs from a classifier. `comparison` measures kfree beside simple
+rivals, `importance` what each column is worth, `findings` gathers all numbers; `headline` and
+`chapters` put them into words, pictures and tables, and `make` makes the page.
 """
 
 from kfree.report.findings import Findings

@@ -1,293 +1,176 @@
-"""The numbers of a report in words, tables and pictures."""
+"""The numbers of a report in words, pictures and tables."""
 
 from __future__ import annotations
 
-import platform
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-
 import numpy as np
-from scipy.stats import binomtest
+from numpy.typing import NDArray
 
-from kfree.displays import KPosteriorDisplay, ReliabilityDisplay
+from kfree.displays import credible_set
 from kfree.displays.k_posterior import runs
-from kfree.page import Block, Code, Details, Picture, Points, Table, Text
-from kfree.page.figures import as_png, new_figure
-from kfree.report.comparison import COMMONEST, KFREE, KNN
-from kfree.report.findings import Findings
-from kfree.report.meaning import MEANING
-from kfree.report.row_tables import suspicious, uncertain
-from kfree.report.wording import percent, short
+from kfree.page import (
+    Axis,
+    Bars,
+    Beside,
+    Block,
+    Calibration,
+    Code,
+    Details,
+    Line,
+    Lines,
+    Points,
+    Section,
+    Table,
+    Text,
+    axis,
+)
+from kfree.report.comparison import KFREE, KNN
+from kfree.report.confusions import confusions
+from kfree.report.findings import Findings, share_interval
+from kfree.report.headline import calibration_words, versions
+from kfree.report.meaning import meaning
+from kfree.report.rows import suspicious, uncertain
+from kfree.report.wording import percent, short, signed
 from kfree.tables.messages import count
 
 MOST_COLUMNS = 60
-FEW_ROWS = 5
-#: Of a picture, 4.8 inches wide, whose letters can then still be read on a phone.
-DPI, WIDTH = 200, 560
-#: A label with a lower probability than this is strongly contradicted.
-STRONGLY = 0.05
-#: A calibration error below this is called small.
-SMALL_ERROR = 0.03
-PACKAGES = ("kfree", "scikit-learn", "numpy", "scipy")
+#: Columns and classes in a picture.
+MOST_LINES = 12
+#: K with less than this share of the most probable one are not drawn at the ends.
+K_MATTERS = 1e-2
+Z = 1.959963984540054
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """A chapter; links use its name."""
-
-    name: str
-    title: str
-    blocks: tuple[Block, ...]
-
-
-def chapters(found: Findings, reproduce: str) -> tuple[Chapter, ...]:
+def chapters(found: Findings, reproduce: str) -> tuple[Section, ...]:
     """All chapters in their order."""
-    return (
-        Chapter("short", "In short", inshort(found)),
-        Chapter("data", "The data", the_data(found)),
-        Chapter("quality", "How good is the classifier?", how_good(found)),
-        Chapter("k", "How many neighbours?", how_many_neighbors(found)),
-        Chapter("calibration", "Can the probabilities be relied on?", calibration(found)),
-        Chapter("confusion", "Which classes are taken for which?", confusion(found)),
-        Chapter("uncertain", "The most uncertain rows", uncertain(found)),
-        Chapter("labels", "Labels that look wrong", suspicious(found)),
-        Chapter("meaning", "What the numbers mean", (MEANING,)),
-        Chapter("reproduce", "How to make this page again", how_to_reproduce(reproduce)),
-    )
-
-
-def inshort(found: Findings) -> tuple[Block, ...]:
-    """The findings in a few sentences."""
-    low, high = found.accuracy_interval
-    points = [
-        f"{count(len(found.labels), 'row')}, {count(len(found.columns), 'column')} beside the "
-        f"labels, {len(found.classifier.classes_)} classes.",
-        f"With each row left out in turn, kfree names the right class for "
-        f"{percent(found.scores.accuracy)} of the rows (95 % interval {percent(low)} to "
-        f"{percent(high)}).",
+    sections = [
+        Section("quality", "How good is it?", how_good(found)),
+        Section("calibration", "Can the probabilities be relied on?", calibration(found)),
+        Section("confusion", "Which classes are taken for which?", confusions(found)),
+        Section("columns", "Which columns matter?", which_columns(found)),
+        Section("labels", "Labels that look wrong", suspicious(found)),
+        Section("uncertain", "The most uncertain rows", uncertain(found)),
     ]
-    if found.comparison is not None:
-        scores = found.comparison.scores
-        points.append(
-            f"On {found.comparison.n_splits} folds kfree is right for "
-            f"{percent(scores[KFREE].accuracy)}, a kNN whose k was searched for "
-            f"{percent(scores[KNN].accuracy)}, and always saying the commonest class for "
-            f"{percent(scores[COMMONEST].accuracy)}."
-        )
-    points.append(_calibration_words(found))
-    points.append(_suspect_words(found))
-    return (Points(tuple(points)), *_rare_notice(found))
-
-
-def the_data(found: Findings) -> tuple[Block, ...]:
-    """Classes, columns, and what was done to them."""
-    counts, n = found.confusion.sum(axis=1), len(found.labels)
-    classes = Table(
-        "Classes",
-        ("class", "rows", "share"),
-        tuple(
-            (short(name), f"{n_rows:,}", percent(n_rows / n))
-            for name, n_rows in zip(found.classifier.classes_, counts, strict=True)
-        ),
-        sortable=True,
-    )
-    shown = found.columns[:MOST_COLUMNS]
-    more = len(found.columns) - len(shown)
-    columns = Table(
-        "Columns" + (f" (the first {len(shown)})" if more else ""),
-        ("column", "taken as", "missing cells", "values"),
-        tuple((short(c.name), c.kind, f"{c.n_missing:,}", c.values) for c in shown),
-        sortable=True,
-    )
-    notes = (
-        Points(found.notes) if found.notes else Text("The features were used as the model says.")
-    )
-    listed: Block = Details(f"The {len(found.columns)} columns", (columns,))
-    return (classes, notes, listed)
+    if found.held_out.k is not None:
+        sections.append(Section("k", "How many neighbors?", how_many_neighbors(found)))
+    sections += [
+        Section("data", "The data", the_data(found)),
+        Section("meaning", "What the numbers mean", (meaning(found),)),
+        Section("reproduce", "How to make this page again", how_to_reproduce(reproduce)),
+    ]
+    return tuple(sections)
 
 
 def how_good(found: Findings) -> tuple[Block, ...]:
     """Scores beside those of rivals."""
-    rows = [_score_row("kfree\nleave-one-out", found.scores, found.seconds)]
-    words: list[Block] = []
     compared = found.comparison
     if compared is None:
-        words.append(Text("There are too few rows to compare kfree with others on folds."))
+        return (
+            Text("There are too few rows to compare kfree with others on folds."),
+            _score_table(found),
+        )
+    words = [
+        Text(
+            f"All three had the same {compared.n_splits} folds: every row was predicted by models "
+            "that were fitted without it. The horizontal bars are 95 % intervals."
+        )
+    ]
+    pictures = Beside((_accuracies(found), _log_losses(found)))
+    after: list[Block] = [Text(_verdict(found))]
+    if compared.n_unknown:
+        after.append(
+            Text(
+                f"{count(compared.n_unknown, 'row has', 'rows have')} a class that occurs "
+                "only in one fold: when that fold is left out nobody can know it, and the log "
+                "loss of all on the folds is the higher for it.",
+                notice=True,
+            )
+        )
+    k = ", ".join(map(str, sorted(set(compared.knn_k))))
+    inside = (
+        Text(
+            "Leave-one-out is what kfree gives without a refit. Accuracy and macro F are better "
+            "when higher, the others when lower."
+        ),
+        _score_table(found),
+        Text(
+            "The kNN is the plain majority vote of the k nearest; its k was searched among 1 to 50 "
+            f"by cross validation inside each training part (chosen: {k}). A class that none of "
+            "its k neighbors has gets the probability 0, and each row where such a class was the "
+            "true one costs a log loss of 36."
+        ),
+    )
+    return (*words, pictures, *after, Details("All scores as a table", inside))
+
+
+def _accuracies(found: Findings) -> Lines:
+    compared = found.comparison
+    assert compared is not None
+    n = len(found.labels)
+    lines = []
+    for name, scores in compared.scores.items():
+        low, high = share_interval(round(scores.accuracy * n), n)
+        said = f"{percent(scores.accuracy)} ({100 * low:.1f} to {100 * high:.1f})"
+        lines.append(Line(name, scores.accuracy, said, low, high, strong=name == KFREE))
+    ends = axis(
+        min(line.low or 0.0 for line in lines),
+        max(line.high or 1.0 for line in lines),
+        4,
+        percent=True,
+    )
+    return Lines("Accuracy: right rows, more is better", tuple(lines), ends)
+
+
+def _log_losses(found: Findings) -> Lines:
+    compared = found.comparison
+    assert compared is not None
+    lines = []
+    for name, losses in compared.log_losses.items():
+        mean, half = float(losses.mean()), Z * float(losses.std(ddof=1)) / len(losses) ** 0.5
+        low, high = max(mean - half, 0.0), mean + half
+        said = f"{mean:.3f} ({low:.3f} to {high:.3f})"
+        lines.append(Line(name, mean, said, low, high, strong=name == KFREE))
+    ends = axis(0.0, max(line.high or 0.0 for line in lines), 4)
+    return Lines("Log loss: how wrong the probabilities are, less is better", tuple(lines), ends)
+
+
+def _verdict(found: Findings) -> str:
+    compared = found.comparison
+    assert compared is not None
+    ours, theirs = compared.n_only_kfree, compared.n_only_knn
+    words = (
+        f"{count(ours, 'row was', 'rows were')} right with kfree and wrong with the kNN, "
+        f"{count(theirs, 'row', 'rows')} the other way round"
+    )
+    if ours + theirs == 0:
+        words += ": both name the same classes."
     else:
+        verdict = (
+            "more than chance makes" if compared.p_value < 0.05 else "no more than chance makes"
+        )
+        words += f"; that is {verdict} (sign test, p = {compared.p_value:.2g})."
+    gap = compared.log_losses[KNN] - compared.log_losses[KFREE]
+    mean, half = float(gap.mean()), Z * float(gap.std(ddof=1)) / len(gap) ** 0.5
+    if abs(mean) <= half:
+        return f"{words} In log loss the two cannot be told apart on these rows."
+    which = "lower" if mean > 0 else "higher"
+    return (
+        f"{words} The log loss of kfree is {which} by {abs(mean):.3f} (95 % interval "
+        f"{abs(mean) - half:.3f} to {abs(mean) + half:.3f})."
+    )
+
+
+def _score_table(found: Findings) -> Table:
+    rows = [_score_row("kfree\nleave-one-out", found.scores, found.seconds)]
+    compared = found.comparison
+    if compared is not None:
         rows += [
             _score_row(f"{name}\n{compared.n_splits} folds", scores, compared.seconds[name])
             for name, scores in compared.scores.items()
         ]
-        words.append(Text(_beside_knn(found)))
-        k = sorted(set(compared.knn_k))
-        words.append(
-            Text(
-                f"The kNN is the plain majority vote of the k nearest; its k was searched among 1 "
-                f"to 50 by cross validation inside each training part (chosen: "
-                f"{', '.join(map(str, k))}). A class that none of its k neighbours has gets the "
-                "probability 0, and each row where such a class was the true one costs a log loss "
-                "of 36."
-            )
-        )
-        if compared.n_unknown:
-            words.append(
-                Text(
-                    f"{count(compared.n_unknown, 'row has', 'rows have')} a class that occurs "
-                    "only in one fold: when that fold is left out nobody can know it, and the log "
-                    "loss of all on the folds is the higher for it.",
-                    notice=True,
-                )
-            )
-    table = Table(
+    return Table(
         "Scores on rows that were left out",
         ("classifier", "accuracy", "macro F", "log loss", "Brier", "calibration error", "seconds"),
         tuple(rows),
-    )
-    return (
-        Text(
-            "Every row was predicted by a model that did not know its label. Leave-one-out is "
-            "what kfree gives without a refit; for the comparison all classifiers had the same "
-            "folds. Accuracy and macro F are better when higher, the others when lower."
-        ),
-        table,
-        *words,
-    )
-
-
-def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
-    """The posterior of k."""
-    model = found.classifier
-    probabilities = np.asarray(model.k_posterior_)
-    figure = new_figure(4.8, 3.2)
-    display = KPosteriorDisplay(
-        k=np.arange(1, len(probabilities) + 1), k_probabilities=probabilities
-    )
-    display.plot(ax=figure.subplots())
-    inside = display.k[display.in_set]
-    best = int(model.k_optimal_)
-    words = (
-        f"The most probable number of neighbours is {best} (probability "
-        f"{probabilities[best - 1]:.2f}). The smallest set that holds 95 % of the probability: "
-        f"{runs(inside, 12)}. The strength of a neighbour's pull, beta, is "
-        f"{model.beta_mean_:.2f} ± {model.beta_std_:.2f}."
-    )
-    spread = (
-        "Nearly all of the probability is there."
-        if len(inside) <= 2
-        else "Several k explain the labels about equally well. Nothing has to be chosen: every "
-        "prediction is averaged over all of them, by these probabilities."
-    )
-    return (
-        Text(
-            "kfree does not choose the number of neighbours k. It computes from the labels how "
-            "probable each k is."
-        ),
-        Picture(
-            "k.png",
-            as_png(figure, DPI, crop=True),
-            f"Bars of the probability of each number of neighbours. {words}",
-            "The posterior of k; dark bars are the 95 % credible set",
-            width=WIDTH,
-        ),
-        Text(f"{words} {spread}"),
-    )
-
-
-def calibration(found: Findings) -> tuple[Block, ...]:
-    """The reliability diagram with its numbers."""
-    bins = found.reliability
-    figure = new_figure(4.8, 5.0)
-    ReliabilityDisplay(reliability=bins).plot(ax=figure.subplots())
-    rows = tuple(
-        (
-            f"{low:.1f} to {high:.1f}",
-            f"{n_rows:,}",
-            f"{said:.3f}",
-            f"{true:.3f}",
-            f"{below:.3f} to {above:.3f}",
-        )
-        for low, high, n_rows, said, true, below, above in zip(
-            bins.edges[:-1],
-            bins.edges[1:],
-            bins.count,
-            bins.predicted,
-            bins.observed,
-            bins.lower,
-            bins.upper,
-            strict=True,
-        )
-        if n_rows
-    )
-    table = Table(
-        "Predicted probability of the most probable class, and what came true",
-        ("probability", "rows", "mean predicted", "share right", "95 % interval"),
-        rows,
-    )
-    return (
-        Text(
-            "If probabilities can be relied on, then of all the rows that are given 80 %, 80 % are "
-            "right: the points lie on the dashed line. Each row was left out in turn."
-        ),
-        Picture(
-            "calibration.png",
-            as_png(figure, DPI, crop=True),
-            "Reliability diagram: the share of rows whose most probable class was right, over the "
-            f"predicted probability, in bins of a tenth. {_calibration_words(found)} The numbers "
-            "are in the table below.",
-            "Reliability of the leave-one-out probabilities, and the number of rows in each bin",
-            width=WIDTH,
-        ),
-        Text(_calibration_words(found)),
-        Details("The numbers of this picture", (table,)),
-    )
-
-
-def confusion(found: Findings) -> tuple[Block, ...]:
-    """Rows by label and predicted class."""
-    names = [short(name) for name in found.classifier.classes_]
-    totals = found.confusion.sum(axis=1)
-    shares = found.confusion / np.maximum(totals, 1)[:, None]
-    rows = tuple(
-        (name, *(f"{n:,}" for n in line), f"{total:,}", percent(shares[c, c]))
-        for c, (name, line, total) in enumerate(zip(names, found.confusion, totals, strict=True))
-    )
-    shades = tuple((*(float(share) for share in line), 0.0, 0.0) for line in shares)
-    apart = found.confusion.copy()
-    np.fill_diagonal(apart, 0)
-    words = "No row is taken for another class."
-    if apart.any():
-        first = [np.unravel_index(i, apart.shape) for i in np.argsort(-apart, axis=None)[:3]]
-        pairs = [
-            f"{names[a]!r} for {names[b]!r} ({count(int(apart[a, b]), 'row')})"
-            for a, b in first
-            if apart[a, b]
-        ]
-        words = f"Most often taken: {', '.join(pairs)}."
-    return (
-        Text(
-            "Rows by their label (down) and by the class that kfree names when the row is left "
-            f"out (across). {words}"
-        ),
-        Table(
-            "Labels (down) and predicted classes (across)",
-            ("label", *names, "rows", "right"),
-            rows,
-            shades=shades,
-        ),
-    )
-
-
-def how_to_reproduce(reproduce: str) -> tuple[Block, ...]:
-    """The command and the versions."""
-    versions = [f"Python {platform.python_version()}"]
-    for package in PACKAGES:
-        try:
-            versions.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            versions.append(f"{package} (not installed as a package)")
-    return (
-        Code(reproduce),
-        Text(f"Made with {', '.join(versions)}. Apart from the times, the numbers come out equal."),
     )
 
 
@@ -303,66 +186,210 @@ def _score_row(name, scores, seconds) -> tuple[str, ...]:
     )
 
 
-def _beside_knn(found: Findings) -> str:
-    compared = found.comparison
-    assert compared is not None
-    ours, theirs = compared.n_only_kfree, compared.n_only_knn
-    words = (
-        f"On the folds {count(ours, 'row was', 'rows were')} right with kfree and wrong with the "
-        f"kNN, {count(theirs, 'row', 'rows')} the other way round"
-    )
-    if ours + theirs == 0:
-        return f"{words}: both say the same."
-    p = binomtest(ours, ours + theirs).pvalue
-    verdict = "more than chance" if p < 0.05 else "no more than chance may do"
-    return f"{words}; that is {verdict} (sign test, p = {p:.2g})."
-
-
-def _calibration_words(found: Findings) -> str:
-    error, chance = found.scores.calibration_error, found.calibration_by_chance
-    confidence = float(found.posterior.class_probabilities.max(axis=1).mean())
-    words = (
-        f"The probabilities say {percent(confidence)} on average and "
-        f"{percent(found.scores.accuracy)} come true; the calibration error is {error:.3f}"
-    )
-    if error <= chance:
-        return (
-            f"{words}, no more than chance makes with so many rows (up to {chance:.3f}): they can "
-            "be taken at their word."
+def calibration(found: Findings) -> tuple[Block, ...]:
+    """The reliability diagram with its numbers."""
+    bins = found.reliability
+    there = np.flatnonzero(bins.count)
+    low = min(bins.edges[there[0]], np.nanmin(bins.lower))
+    points = tuple(
+        (
+            float(bins.predicted[i]),
+            float(bins.observed[i]),
+            float(bins.lower[i]),
+            float(bins.upper[i]),
+            int(bins.count[i]),
         )
-    which = "too sure" if confidence > found.scores.accuracy else "not sure enough"
-    size = "but small" if error < SMALL_ERROR else "so take them with care"
+        for i in there
+    )
+    table = Table(
+        "Predicted probability of the most probable class, and what came true",
+        ("probability", "rows", "mean predicted", "share right", "95 % interval"),
+        tuple(
+            (
+                f"{bins.edges[i]:.1f} to {bins.edges[i + 1]:.1f}",
+                f"{rows:,}",
+                f"{said:.3f}",
+                f"{true:.3f}",
+                f"{below:.3f} to {above:.3f}",
+            )
+            for i, (said, true, below, above, rows) in zip(there, points, strict=True)
+        ),
+    )
+    picture = Calibration(
+        "What came true, over what was said",
+        "Reliability diagram: the share of rows whose most probable class was right, over the "
+        f"predicted probability, in bins of a tenth. {calibration_words(found)}",
+        points,
+        axis(float(low), 1.0, 5, percent=True, name="probability of the most probable class"),
+    )
+    words = Text(
+        "If probabilities can be relied on, then of all the rows that are given 80 %, 80 % are "
+        f"right: the points lie on the dashed line. {calibration_words(found)} Each row was left "
+        "out in turn."
+    )
+    rows = tuple(
+        Line(f"{bins.edges[i]:.1f} to {bins.edges[i + 1]:.1f}", rows, count(rows, "row"))
+        for i, (*_, rows) in zip(there, points, strict=True)
+    )
+    counts = Lines(
+        "Rows by the probability of their most probable class",
+        rows,
+        axis(0.0, max(line.value for line in rows), 4),
+        bars=True,
+    )
+    return (words, Beside((picture, counts)), Details("The numbers of the picture", (table,)))
+
+
+def which_columns(found: Findings) -> tuple[Block, ...]:
+    """What shuffling each column costs."""
+    important = found.importance
+    if important is None:
+        return (Text("There are too few rows to tell which columns matter."),)
+    lines = []
+    for j, rise, error in zip(important.columns, important.rise, important.error, strict=True):
+        low, high = rise - Z * error, rise + Z * error
+        said = f"{signed(rise)} ({signed(low)} to {signed(high)})"
+        lines.append(Line(short(found.columns[j].name), rise, said, low, high, strong=low > 0.0))
+    drawn = lines[:MOST_LINES]
+    ends = axis(
+        min(0.0, *(line.low or 0.0 for line in drawn)),
+        max(1e-3, *(line.high or 0.0 for line in drawn)),
+        4,
+        name="rise of the log loss when the column is shuffled",
+    )
+    words = (
+        f"The cells of one column after the other were exchanged among {important.n_rows:,} rows "
+        "that the model had not seen. The more the log loss rises, the more the model relies on "
+        "the column; the bars are 95 % intervals, and colored where they leave out zero. Columns "
+        "that say the same share what they are worth, so two twins can both look unimportant."
+    )
+    if not any(line.strong for line in lines):
+        words += " No single column stands out here: the others make up for each."
+    if important.n_not_measured:
+        words += (
+            f" The time did not suffice for {count(important.n_not_measured, 'more column')}, "
+            "picked at random."
+        )
+    title = "What a column is worth"
+    if len(lines) > len(drawn):
+        title += f": the first {len(drawn)} of {len(lines)}"
+    blocks: list[Block] = [Text(words), Lines(title, tuple(drawn), ends)]
+    if len(lines) > len(drawn):
+        rows = tuple(
+            (short(found.columns[j].name), f"{rise:.4f}", f"{error:.4f}")
+            for j, rise, error in zip(
+                important.columns[:500], important.rise, important.error, strict=False
+            )
+        )
+        table = Table(
+            "Rise of the log loss", ("column", "rise", "standard error"), rows, sortable=True
+        )
+        blocks.append(Details("All columns as a table", (table,)))
+    return tuple(blocks)
+
+
+def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
+    """The posterior of k over the k that matter."""
+    about = found.held_out.k
+    assert about is not None
+    inside = credible_set(about.probabilities)
+    matters = np.flatnonzero(about.probabilities >= K_MATTERS * about.probabilities.max())
+    drawn = slice(matters[0], matters[-1] + 1)
+    held = float(about.probabilities[drawn].sum())
+    best = float(about.probabilities[about.k == about.best].sum())
+    words = (
+        f"The most probable number of neighbors is {about.best} (probability {best:.2f}). The "
+        "smallest set that holds 95 % of the probability: "
+        f"{runs(about.k[inside], 8, about.k)}. The strength of a neighbor's pull, beta, is "
+        f"{about.beta_mean:.2f} ± {about.beta_std:.2f}."
+    )
+    spread = (
+        "Nearly all of the probability is there."
+        if inside.sum() <= 2
+        else "Several k explain the labels about equally well. Nothing has to be chosen: every "
+        "prediction is averaged over all of them, by these probabilities."
+    )
+    places, heights = about.k[drawn], about.probabilities[drawn]
+    picture = Bars(
+        "How probable each number of neighbors k is",
+        f"Bars of the probability of each number of neighbors. {words}",
+        tuple(
+            (float(k), float(p), bool(dark))
+            for k, p, dark in zip(places, heights, inside[drawn], strict=True)
+        ),
+        _k_axis(places),
+        axis(0.0, float(heights.max()), 4),
+        legend=(
+            "the smallest set that holds 95 %",
+            f"other k; those not drawn hold {percent(1 - held)}",
+        ),
+    )
     return (
-        f"{words}, more than chance makes with so many rows (up to {chance:.3f}), {size}; on the "
-        f"whole they are {which}."
+        Beside(
+            (
+                Text(
+                    "kfree does not choose the number of neighbors k. It computes from the labels "
+                    f"how probable each k is. {words} {spread}"
+                ),
+                picture,
+            )
+        ),
     )
 
 
-def _suspect_words(found: Findings) -> str:
-    n = found.audit.n_contradicted
-    if not n:
-        return "No label is contradicted by the other rows."
-    strongly = int((found.audit.given_probability < STRONGLY).sum())
+def _k_axis(k: NDArray[np.integer]) -> Axis:
+    """Whole numbers, with room for at least a few bars."""
+    low, high = int(k[0]), int(k[-1])
+    half = 0.5 * max(1, (high - low) // 40)
+    extra = max(0, 6 - (high - low)) / 2
+    step = max(1, int(np.ceil((high - low) / 8)))
+    step = next(m for m in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 10**6) if m >= step)
+    first = low if step == 1 else -(-low // step) * step
+    ticks = tuple((float(v), str(v)) for v in range(first, high + 1, step))
+    return Axis(low - half - extra, high + half + extra, ticks, "number of neighbors k")
+
+
+def the_data(found: Findings) -> tuple[Block, ...]:
+    """Classes, columns, and what was done to them."""
+    counts, n = found.confusion.sum(axis=1), len(found.labels)
+    order = np.argsort(-counts, kind="stable")
+    title = "Rows of each class"
+    if len(order) > MOST_LINES:
+        title += f": the {MOST_LINES} largest of {len(order)}"
+    classes = Lines(
+        title,
+        tuple(
+            Line(
+                short(found.classes[c]), int(counts[c]), f"{counts[c]:,} ({percent(counts[c] / n)})"
+            )
+            for c in order[:MOST_LINES]
+        ),
+        axis(0.0, float(counts.max()), 4),
+        bars=True,
+    )
+    shown = found.columns[:MOST_COLUMNS]
+    more = len(found.columns) - len(shown)
+    columns = Table(
+        "Columns" + (f" (the first {len(shown)})" if more else ""),
+        ("column", "taken as", "missing cells", "values"),
+        tuple((short(c.name), c.kind, f"{c.n_missing:,}", c.values) for c in shown),
+        sortable=True,
+    )
+    notes = (
+        Points(found.notes) if found.notes else Text("The features were used as the model says.")
+    )
     return (
-        f"{count(n, 'label is', 'labels are')} contradicted by the other rows, {strongly} of them "
-        f"strongly (the label has a probability below {100 * STRONGLY:.0f} %)."
+        Beside((classes, notes)),
+        Details(f"The {count(len(found.columns), 'column')}", (columns,)),
     )
 
 
-def _rare_notice(found: Findings) -> tuple[Block, ...]:
-    counts = found.confusion.sum(axis=1)
-    rare = [
-        f"{short(name)!r} ({n_rows})"
-        for name, n_rows in zip(found.classifier.classes_, counts, strict=True)
-        if n_rows < FEW_ROWS
-    ]
-    if not rare:
-        return ()
+def how_to_reproduce(reproduce: str) -> tuple[Block, ...]:
+    """The command and the versions."""
     return (
+        Code(reproduce),
         Text(
-            f"Classes with fewer than {FEW_ROWS} rows: {', '.join(rare)}. What is said about them "
-            "rests on next to nothing; a class with a single row cannot be recognised once that "
-            "row is left out.",
-            notice=True,
+            f"Made with {', '.join(versions())}. Apart from times and the date, the numbers come "
+            "out equal."
         ),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from kfree.report.wording import short
 from kfree.tables import TablePreparation
 
 
@@ -18,6 +19,8 @@ class ColumnSummary:
     kind: str
     n_missing: int
     values: str
+    left_out: bool = False
+    identifier: bool = False
 
 
 def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ...]:
@@ -37,18 +40,21 @@ def summarize(X: Any, table: TablePreparation | None) -> tuple[ColumnSummary, ..
     found = []
     for j, name in enumerate(map(str, X.columns)):
         column = X.iloc[:, j]
+        left_out = table is not None and name in table.left_out_
+        identifier = table is not None and name in table.identifiers_
         if table is None:
             kind = "number" if column.dtype.kind in "iuf" else "other"
         elif name in table.left_out_:
             kind = f"left out: {table.left_out_[name]}"
         elif name in table.date_formats_:
             kind = "date"
-        elif name in table.texts_:
-            kind = "text"
+        elif name in getattr(table, "texts_", ()):
+            kind = "free text"
         else:
             kind = "number" if name in table.numbers_ else "category"
         missing = column.isna().to_numpy(dtype=bool)
-        found.append(_summary(name, kind, column.to_numpy(dtype=object), missing))
+        summary = _summary(name, kind, column.to_numpy(dtype=object), missing)
+        found.append(replace(summary, left_out=left_out, identifier=identifier))
     return tuple(found)
 
 
@@ -57,17 +63,18 @@ def _summary(name: str, kind: str, cells: np.ndarray, missing: np.ndarray) -> Co
     values = ""
     if kind == "number":
         numbers = _numbers(there)
-        if len(numbers):
+        if 2 * len(numbers) > len(there):
             low, middle, high = np.quantile(numbers, [0.0, 0.5, 1.0])
             values = f"{low:.4g} to {high:.4g}, median {middle:.4g}"
-    elif kind in ("date", "text") and len(there):
-        texts = sorted(map(str, there))
-        values = f"such as {texts[len(texts) // 2]}"
     elif kind == "category":
         names, counts = np.unique([str(cell) for cell in there], return_counts=True)
         first = np.argsort(-counts, kind="stable")[:3]
-        values = ", ".join(f"{names[i]} ({counts[i]:,})" for i in first)
+        values = ", ".join(f"{short(names[i])} ({counts[i]:,})" for i in first)
         values += f" and {len(names) - 3} more" if len(names) > 3 else ""
+    if not values and len(there):
+        # Dates, free text, and numbers that are written as people write them.
+        texts = sorted(map(str, there))
+        values = f"such as {short(texts[len(texts) // 2])}"
     return ColumnSummary(name, kind, int(missing.sum()), values)
 
 

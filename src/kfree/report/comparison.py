@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 from sklearn.base import clone
 
 from kfree.evaluation.baseline import SearchedKNN
@@ -17,6 +18,8 @@ from kfree.evaluation.scores import Scores, score
 
 KFREE, KNN, COMMONEST = "kfree", "kNN, k by cross validation", "always the commonest class"
 N_SPLITS = 4
+#: As scikit-learn clips probabilities in the log loss.
+EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Comparison:
         Number of folds.
     scores : dict of str to Scores
         Of all rows, each predicted when its fold was left out.
+    log_losses : dict of str to ndarray of shape (n_samples,)
+        Of each row.
     seconds : dict of str to float
         Time for all folds, fit and prediction; the preparation of the columns is not counted.
     knn_k : tuple of int
@@ -41,16 +46,32 @@ class Comparison:
 
     n_splits: int
     scores: dict[str, Scores]
+    log_losses: dict[str, NDArray[np.float64]]
     seconds: dict[str, float]
     knn_k: tuple[int, ...]
     n_only_kfree: int
     n_only_knn: int
     n_unknown: int
 
+    @property
+    def p_value(self) -> float:
+        """Of the sign test: chance makes such a difference in accuracy to the kNN so often."""
+        n = self.n_only_kfree + self.n_only_knn
+        return float(binomtest(self.n_only_kfree, n).pvalue) if n else 1.0
+
+
+@dataclass(frozen=True)
+class FittedFold:
+    """A model that was fitted without some rows."""
+
+    preparation: Any
+    classifier: Any  # its classes are indices
+    rows: NDArray[np.intp]  # those it was fitted without
+
 
 def compare(
     preparation: Any, classifier: Any, X: Any, y: NDArray, step: Callable[[str], Any]
-) -> Comparison | None:
+) -> tuple[Comparison, FittedFold] | None:
     """Measure all on the same folds; None if there are too few rows for that.
 
     Parameters
@@ -63,6 +84,10 @@ def compare(
     y : ndarray of shape (n_samples,)
     step : callable
         Is told what comes next.
+
+    Returns
+    -------
+    Comparison, and kfree as it was fitted for the last fold.
     """
     classes, labels = np.unique(y, return_inverse=True)
     n_splits = min(N_SPLITS, len(y))
@@ -74,7 +99,10 @@ def compare(
     knn_k, n_unknown = [], 0
     for number, (rest, fold) in enumerate(folds, start=1):
         step(f"comparing with other classifiers, fold {number} of {n_splits}")
-        train, test = _prepared(preparation, X, labels[rest], rest, fold)
+        fresh = None if preparation is None else clone(preparation)
+        # Columns may be judged otherwise by fewer rows; what was done to the whole table is said.
+        train = prepared(fresh, rows_of(X, rest), fit_to=labels[rest])
+        test = prepared(fresh, rows_of(X, fold))
         n_unknown += int((~np.isin(labels[fold], labels[rest])).sum())
 
         start = time.perf_counter()
@@ -84,11 +112,10 @@ def compare(
         probabilities[KFREE][np.ix_(fold, fitted.classes_)] = known
 
         start = time.perf_counter()
-        knn = _baseline(classifier).fit(train, labels[rest])
-        shares = knn.predict_proba(test)
+        votes, k = searched_knn(train, labels[rest], test, len(classes), classifier)
         seconds[KNN] += time.perf_counter() - start
-        probabilities[KNN][np.ix_(fold, knn.classes_)] = shares
-        knn_k.append(knn.k_)
+        probabilities[KNN][fold] = votes
+        knn_k.append(k)
 
         start = time.perf_counter()
         counts = np.bincount(labels[rest], minlength=len(classes))
@@ -96,38 +123,64 @@ def compare(
         seconds[COMMONEST] += time.perf_counter() - start
     predicted = {name: table.argmax(axis=1) for name, table in probabilities.items()}
     right = {name: labels == answer for name, answer in predicted.items()}
-    return Comparison(
+    found = Comparison(
         n_splits=n_splits,
         scores={
             name: score(y, classes[predicted[name]], table, classes)
             for name, table in probabilities.items()
         },
+        log_losses={name: log_losses(table, labels) for name, table in probabilities.items()},
         seconds=seconds,
         knn_k=tuple(knn_k),
         n_only_kfree=int((right[KFREE] & ~right[KNN]).sum()),
         n_only_knn=int((right[KNN] & ~right[KFREE]).sum()),
         n_unknown=n_unknown,
     )
+    return found, FittedFold(fresh, fitted, fold)
 
 
-def _baseline(like: Any) -> SearchedKNN:
-    """The kNN that `kfree evaluate` compares with too, under the metric of a classifier."""
-    return SearchedKNN(metric=like.metric, p=like.p, metric_params=like.metric_params)
+def searched_knn(
+    rows: NDArray, labels: NDArray, queries: NDArray, n_classes: int, like: Any
+) -> tuple[NDArray[np.float64], int]:
+    """The kNN that kfree is compared with: class probabilities of the queries, and its k."""
+    given = {
+        name: getattr(like, name)
+        for name in ("metric", "p", "metric_params")
+        if hasattr(like, name)
+    }
+    knn = SearchedKNN(**given).fit(rows, labels)
+    shares = np.zeros((len(queries), n_classes))
+    shares[:, knn.classes_] = knn.predict_proba(queries)
+    return shares, knn.k_
+
+
+def log_losses(probabilities: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Minus the log of the probability of its own class, for each row."""
+    own = probabilities[np.arange(len(labels)), labels]
+    return -np.log(np.clip(own, EPS, 1.0 - EPS))
+
+
+def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of a data frame or an array."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def prepared(preparation: Any, X: Any, fit_to: NDArray | None = None) -> NDArray[np.float64]:
+    """The rows as the classifier takes them; with labels the preparation learns from them first."""
+    if preparation is not None and fit_to is not None:
+        X = preparation.fit_transform(X, fit_to)
+    elif preparation is not None:
+        X = preparation.transform(X)
+    return np.asarray(X, dtype=float)
 
 
 def _fresh(classifier: Any, n_rows: int) -> Any:
-    """The classifier unfitted; a k_max that suits all rows may be too large for fewer."""
+    """The classifier unfitted; a number of neighbors that suits all rows may not suit fewer."""
     fresh = clone(classifier)
-    return fresh if fresh.k_max == "auto" else fresh.set_params(k_max=min(fresh.k_max, n_rows - 1))
-
-
-def _prepared(
-    preparation: Any, X: Any, labels: NDArray, rest: NDArray, fold: NDArray
-) -> tuple[NDArray, NDArray]:
-    train, test = (X.iloc[part] if hasattr(X, "iloc") else X[part] for part in (rest, fold))
-    if preparation is not None:
-        fresh = clone(preparation)
-        # Columns may be judged otherwise by fewer rows; what was done to the whole table is said.
-        train = fresh.fit_transform(train, labels)
-        test = fresh.transform(test)
-    return np.asarray(train, dtype=float), np.asarray(test, dtype=float)
+    settings = fresh.get_params(deep=False)
+    if isinstance(settings.get("k_max"), int | np.integer):
+        fresh.set_params(k_max=min(settings["k_max"], n_rows - 1))
+    if not isinstance(settings.get("k_values", "auto"), str):
+        few = sorted({min(int(k), n_rows - 1) for k in settings["k_values"]})
+        fresh.set_params(k_values=few)
+    return fresh

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
-from sklearn.pipeline import Pipeline
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.audit import LabelAudit, audit_labels
-from kfree.classifier import KFreeClassifier
 from kfree.displays import Reliability, reliability
 from kfree.evaluation.scores import Scores, score
-from kfree.posterior import Posterior
 from kfree.report.columns import ColumnSummary, summarize
 from kfree.report.comparison import Comparison, compare
+from kfree.report.held_out import HeldOut, check_fitted_on, hold_out, parts
+from kfree.report.importance import Importance, column_importance
 from kfree.tables import TablePreparation, TableWarning
 
 #: How often labels are drawn to learn what calibration error chance alone makes.
@@ -35,19 +35,19 @@ class Findings:
     ----------
     classifier : KFreeClassifier
         Fitted on all rows.
+    X : DataFrame or ndarray of shape (n_samples, n_columns)
+        The table itself, whose cells are shown.
     row_names : ndarray of shape (n_samples,)
         What each row is called: its place in the index, and its identifier if it has one.
     counted_from : int or None
         The number of the first row, where the names begin with numbers.
     labels : ndarray of shape (n_samples,)
-    posterior : Posterior
-        Of each row when its own label is unknown.
+    held_out : HeldOut
+        What is said of each row when its own label is unknown.
     predicted : ndarray of shape (n_samples,) of int
         The most probable class, as its index in `classifier.classes_`.
     scores : Scores
         Of kfree.
-    accuracy_interval : tuple of two float
-        95 % interval (Wilson).
     reliability : Reliability
     calibration_by_chance : float
         The calibration error that perfectly calibrated probabilities stay below with these rows,
@@ -57,56 +57,74 @@ class Findings:
     audit : LabelAudit
     comparison : Comparison or None
         None: too few rows.
+    importance : Importance or None
+        Which columns matter; None: too few rows.
     columns : tuple of ColumnSummary
     notes : tuple of str
         What was done to the columns.
     seconds : float
-        Time for fit (0 if the model was fitted before) and the leave-one-out posterior.
+        Time for fit (0 if the model was fitted before) and the leave-one-out probabilities.
     """
 
-    classifier: KFreeClassifier
+    classifier: Any
+    X: Any
     row_names: NDArray
     counted_from: int | None
     labels: NDArray
-    posterior: Posterior
+    held_out: HeldOut
     predicted: NDArray[np.intp]
     scores: Scores
-    accuracy_interval: tuple[float, float]
     reliability: Reliability
     calibration_by_chance: float
     confusion: NDArray[np.int64]
     audit: LabelAudit
     comparison: Comparison | None
+    importance: Importance | None
     columns: tuple[ColumnSummary, ...]
     notes: tuple[str, ...]
     seconds: float
 
     @property
+    def classes(self) -> NDArray:
+        """The classes, sorted."""
+        return self.classifier.classes_
+
+    @property
+    def probabilities(self) -> NDArray[np.floating]:
+        """Leave-one-out: (n_samples, n_classes)."""
+        return self.held_out.probabilities
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """95 % interval of the leave-one-out accuracy."""
+        return share_interval(int(np.trace(self.confusion)), len(self.labels))
+
+    @property
     def most_uncertain(self) -> NDArray[np.intp]:
         """All rows, the one whose most probable class is least probable first."""
-        return self.posterior.class_probabilities.max(axis=1).argsort(kind="stable")
+        return self.probabilities.max(axis=1).argsort(kind="stable")
 
     def summary(self) -> dict[str, Any]:
         """The main numbers, as JSON can hold them."""
+        about_k, important = self.held_out.k, self.importance
         return {
             "n_rows": len(self.labels),
             "n_columns": len(self.columns),
             "classes": {
                 str(name): int(n)
-                for name, n in zip(
-                    self.classifier.classes_, self.confusion.sum(axis=1), strict=True
-                )
+                for name, n in zip(self.classes, self.confusion.sum(axis=1), strict=True)
             },
-            "k_most_probable": int(self.classifier.k_optimal_),
-            "leave_one_out": {
-                name: float(getattr(self.scores, name)) for name in self.scores.__slots__
-            },
+            "k_most_probable": None if about_k is None else about_k.best,
+            "leave_one_out": _as_dict(self.scores),
             "accuracy_interval": list(self.accuracy_interval),
             "comparison": None
             if self.comparison is None
+            else {name: _as_dict(scores) for name, scores in self.comparison.scores.items()},
+            "log_loss_rise_without_column": None
+            if important is None
             else {
-                name: {field: float(getattr(scores, field)) for field in scores.__slots__}
-                for name, scores in self.comparison.scores.items()
+                self.columns[j].name: float(rise)
+                for j, rise in zip(important.columns, important.rise, strict=True)
             },
             "n_contradicted_labels": self.audit.n_contradicted,
             "n_wrong_labels_estimated": self.audit.n_estimated,
@@ -125,54 +143,58 @@ def find(
     """Measure everything. `model` is fitted on X and y unless it is already."""
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     X, y = X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y)
-    preparation, classifier = _parts(model)
-    if getattr(classifier, "metric", None) == "precomputed":
-        raise ValueError("A report needs the features; metric='precomputed' has none.")
+    preparation, classifier = parts(model)
     start = time.perf_counter()
     if not _is_fitted(model):
         step("fitting the model")
         model.fit(X, y)
-        preparation, classifier = _parts(model)
-    labels = classifier.classes_[classifier._model.labels]
-    if len(labels) != len(y) or not (labels == y).all():
-        raise ValueError(
-            f"The model was fitted on other rows than the {len(y)} that are to be reported on; "
-            "give the rows and labels of fit, or an unfitted model."
-        )
+        preparation, classifier = parts(model)
+    check_fitted_on(classifier, y)
     step("leaving out each row in turn")
-    posterior = classifier.posterior(None)
+    held_out = hold_out(classifier)
     seconds = time.perf_counter() - start
-    probabilities, classes = posterior.class_probabilities, classifier.classes_
-    predicted = probabilities.argmax(axis=1)
-    n_right = int((classes[predicted] == y).sum())
-    interval = binomtest(n_right, len(y)).proportion_ci(0.95, method="wilson")
+    probabilities, classes = held_out.probabilities, classifier.classes_
+    predicted, labels = probabilities.argmax(axis=1), np.searchsorted(classes, y)
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(confusion, (classifier._model.labels, predicted), 1)
+    np.add.at(confusion, (labels, predicted), 1)
     step("judging the labels")
     audit = audit_labels(classifier, probabilities=probabilities)
+    table = _table_step(preparation)
+    columns = summarize(X if table is None else table.readable(X), table)
     with warnings.catch_warnings():
         # In a fold a category may be new; of the whole table the notes tell.
         warnings.simplefilter("ignore", TableWarning)
-        comparison = compare(preparation, classifier, X, y, step)
-    table = _table_step(preparation)
+        compared = compare(preparation, classifier, X, y, step)
+        important = None
+        if compared is not None:
+            step("shuffling one column after the other")
+            left_out = [j for j, column in enumerate(columns) if column.left_out]
+            important = column_importance(compared[1], X, labels, left_out)
     return Findings(
         classifier=classifier,
+        X=X,
         row_names=_row_names(X, row_names, count_from, table),
         counted_from=count_from if row_names is None and _is_counted(X) else None,
         labels=y,
-        posterior=posterior,
+        held_out=held_out,
         predicted=predicted,
         scores=score(y, classes[predicted], probabilities, classes),
-        accuracy_interval=(float(interval.low), float(interval.high)),
         reliability=reliability(y, probabilities, classes),
         calibration_by_chance=calibration_by_chance(probabilities.max(axis=1)),
         confusion=confusion,
         audit=audit,
-        comparison=comparison,
-        columns=summarize(X if table is None else table.readable(X), table),
+        comparison=None if compared is None else compared[0],
+        importance=important,
+        columns=columns,
         notes=(*notes, *(table.notes_ if table is not None else ())),
         seconds=seconds,
     )
+
+
+def share_interval(n_right: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson)."""
+    interval = binomtest(n_right, n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def calibration_by_chance(confidence: NDArray[np.floating], n_bins: int = 10) -> float:
@@ -186,21 +208,11 @@ def calibration_by_chance(confidence: NDArray[np.floating], n_bins: int = 10) ->
     return float(np.quantile(errors, 0.95))
 
 
-def _parts(model: Any) -> tuple[Any, Any]:
-    """What comes before the classifier, or None, and the classifier."""
-    classifier = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(classifier, KFreeClassifier):
-        raise TypeError(
-            "A report is about a KFreeClassifier, or a Pipeline that ends in one; "
-            f"got {type(classifier).__name__}."
-        )
-    before = model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
-    return before, classifier
+def _as_dict(scores: Scores) -> dict[str, float]:
+    return {name: float(getattr(scores, name)) for name in scores.__slots__}
 
 
 def _is_fitted(model: Any) -> bool:
-    from sklearn.exceptions import NotFittedError
-
     try:
         check_is_fitted(model)
     except NotFittedError:

@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kfree.atomic import replacing
 from kfree.classifier import KFreeClassifier
-from kfree.displays.drawing import require_matplotlib
-from kfree.page import contents, document, element, section
+from kfree.page import render, require_jinja
 from kfree.report.chapters import chapters
 from kfree.report.findings import Findings, find
+from kfree.report.headline import top
 from kfree.tables import TablePreparation
 
 REPRODUCE = """from kfree.report import make_report
@@ -55,9 +55,10 @@ def make_report(
 ) -> Report:
     """Make a page about a table and what kfree learns from it.
 
-    The page says what the data are, how good the classifier is and against what, how probable each
-    number of neighbors is, whether the probabilities can be relied on, which rows are uncertain
-    and which labels look wrong.
+    The page says in words and four numbers how good the classifier is, against what and how sure
+    that is; then, in pictures, whether the probabilities can be relied on, which classes are taken
+    for which, which columns matter, which labels look wrong, which rows are uncertain, and how
+    probable each number of neighbors is.
 
     Parameters
     ----------
@@ -89,20 +90,14 @@ def make_report(
     -------
     Report
     """
-    require_matplotlib()
+    require_jinja()
     if model is None:
         first = TablePreparation() if hasattr(X, "columns") else StandardScaler()
         model = make_pipeline(first, KFreeClassifier())
     step = step or (lambda words: None)
     found = find(model, X, y, row_names, count_from, notes, step)
     step("drawing")
-    parts = chapters(found, reproduce)
-    short, *others = (
-        section(chapter.name, chapter.title, [element(block) for block in chapter.blocks])
-        for chapter in parts
-    )
-    links = contents({chapter.name: chapter.title for chapter in parts[1:]})
-    html = document(title, [short, links, *others], sorting=True)
+    html = render(title, chapters(found, reproduce), lead=top(found), sorting=True)
     if output is not None:
         with replacing(Path(output)) as file:
             file.write(html.encode("utf-8"))

@@ -1,17 +1,42 @@
-"""How names and shares are written in a report."""
+"""How names, cells and shares are written in a report."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 #: Longer names of classes and rows are cut.
 MOST_LETTERS = 40
+MISSING = "(missing)"
 
 
-def short(name: object) -> str:
+def short(name: object, most: int = MOST_LETTERS) -> str:
     """A name that fits into a table."""
     text = str(name)
-    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def percent(share: float) -> str:
     """A share as a percentage."""
     return f"{100 * share:.1f} %"
+
+
+def probability(p: float) -> str:
+    """A probability; none is ever exactly 0."""
+    return f"{p:.3f}" if p >= 5e-4 else "less than 0.001"
+
+
+def signed(value: float) -> str:
+    """A number with its sign; what is rounded to nothing has the sign of nothing."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def cell(value: Any) -> str:
+    """A cell of the user's table as it is shown."""
+    if value is None or str(value).strip() in ("", "NaT", "<NA>", "nan"):
+        return MISSING
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    text = str(value).removesuffix(" 00:00:00")
+    return short(" ".join(text.split()), 60)

@@ -28,7 +28,7 @@ def chapter(settings: Settings, datasets: Mapping[str, Dataset], results: Result
         "What is known about K and beta",
         (
             Text(
-                "The posterior of the number of neighbours K and of the strength beta, for the "
+                "The posterior of the number of neighbors K and of the strength beta, for the "
                 "first test row of the first fold: above as a map, below summed over beta. Maps "
                 "and bars are KOREA's (Laplace), the dots are exact. Often several K are about "
                 f"equally probable, with gaps between them. The most probable K: {likely}."

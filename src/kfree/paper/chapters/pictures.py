@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kfree.displays import k_range
 from kfree.displays.drawing import BRIGHT, DARK
-from kfree.page.figures import as_png, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXACT, KOREA, MCMC = DARK, BRIGHT, "0.35"
 
@@ -117,3 +120,19 @@ def similarity(
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return as_png(figure)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of so many inches."""
+    from matplotlib.figure import Figure
+
+    # Not by pyplot, which would keep the figure and ask for a screen.
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def as_png(figure: Figure) -> bytes:
+    """The figure as a file."""
+    out = io.BytesIO()
+    # No date inside: the same numbers give the same file.
+    figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
+    return out.getvalue()

@@ -34,7 +34,7 @@ def chapter(settings: Settings, datasets: Mapping[str, Dataset], results: Result
             Text(
                 f"F-measures (macro average over the classes) of a {settings.n_splits}-fold cross "
                 "validation, mean and deviation over the folds. Folds are shuffled and stratified; "
-                "features are standardised by the training part of each fold. Below each of our "
+                "features are standardized by the training part of each fold. Below each of our "
                 "figures stands the paper's, where it has one."
             ),
             Text(
