@@ -3,6 +3,7 @@
 Loops over points, neighbors from sorting all distances, no tables and no shortcuts; only beta (and
 the classes of one term) are numpy arrays. Labels are 0..C-1. The augmented set is the training
 points in order, then the new point at index N, so sorting by (distance, index) is the tie rule.
+Distances that agree to a relative 1e-12 are equal.
 
 A log pseudo-likelihood is kept as a list of terms (s_i, z_i), one for each point, where s_i[c] is
 the share of class c in point i's neighborhood, and a model of one K as one such list for each
@@ -10,6 +11,7 @@ class c that the new point may have.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import brentq
@@ -49,7 +51,13 @@ def neighbors(points, i, n_neighbors, distance=euclidean):
     others = [j for j in range(len(points)) if j != i]
     if not 1 <= n_neighbors <= len(others):
         raise ValueError(f"n_neighbors must be in 1..{len(others)}, got {n_neighbors}.")
-    return sorted(others, key=lambda j: (distance(points[i], points[j]), j))[:n_neighbors]
+    apart = {j: distance(points[i], points[j]) for j in others}
+    others.sort(key=lambda j: apart[j])
+    # Where the next distance is larger by more than rounding, a new group of ties begins.
+    group = {others[0]: 0}
+    for before, j in pairwise(others):
+        group[j] = group[before] + (apart[j] > apart[before] * (1 + 1e-12))
+    return sorted(others, key=lambda j: (group[j], j))[:n_neighbors]
 
 
 def neighborhood(structure, points, n_neighbors, distance=euclidean):
@@ -209,7 +217,7 @@ def conditional(log_p):
     return np.exp(log_p - logsumexp(log_p, axis=-2, keepdims=True))
 
 
-# --- Both methods, for models of K = 1..k_max ----------------------------------------------------
+# --- Both methods, for the models of all candidates of K -----------------------------------------
 
 
 def averaged(weights, p, k_probabilities, beta_mean, beta_std):
@@ -241,8 +249,8 @@ def optimal(answer, model, beta):
     )
 
 
-def integrate_densely(models, average, prior_shape, prior_scale, n_nodes=801):
-    """p(K, beta | Y) by the trapezoidal rule in u = log(beta); p(K) is uniform and cancels."""
+def integrate_densely(models, average, prior_shape, prior_scale, n_nodes=801, log_prior_k=0.0):
+    """p(K, beta | Y) by the trapezoidal rule in u = log(beta); log p(K) is 0 where it is uniform."""
     # Toward 0 the density falls as beta**shape, toward infinity at least as exp(-beta / scale).
     low = min(0.0, np.log(prior_scale)) - 7 - 40 / prior_shape
     high = np.log(prior_scale * (prior_shape + 100))
@@ -251,6 +259,7 @@ def integrate_densely(models, average, prior_shape, prior_scale, n_nodes=801):
     log_p = np.array([log_sums(model, beta) for model in models])  # (n_k, n_classes, n_nodes)
     # The Jacobian, d beta = beta du, is the + u.
     log_density = logsumexp(log_p, axis=1) + log_prior(beta, prior_shape, prior_scale) + u
+    log_density += np.reshape(log_prior_k, (-1, 1))
     weights = np.exp(log_density - log_density.max())
     weights[:, [0, -1]] /= 2
     weights /= weights.sum()
@@ -270,7 +279,7 @@ def log_normal(x, mu, sigma):
     return -0.5 * ((x - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
 
 
-def integrate_by_algorithm_1(models, average, prior_shape, prior_scale):
+def integrate_by_algorithm_1(models, average, prior_shape, prior_scale, log_prior_k=0.0):
     """Algorithm 1: Laplace for each K, then the grid mu_beta + i sigma_beta."""
     mu, sigma, log_alpha = [], [], []
     for model in models:
@@ -279,7 +288,7 @@ def integrate_by_algorithm_1(models, average, prior_shape, prior_scale):
         mu.append(mode)
         sigma.append(np.sqrt(-1 / d2))
         log_alpha.append(value - log_normal(mode, mode, sigma[-1]))
-    mu, sigma, log_alpha = np.array(mu), np.array(sigma), np.array(log_alpha)
+    mu, sigma, log_alpha = np.array(mu), np.array(sigma), np.array(log_alpha) + log_prior_k
     alpha = np.exp(log_alpha - logsumexp(log_alpha))
     # The moments of the mixture, eq. "marginal posterior of beta".
     mu_beta = (alpha * mu).sum()
@@ -299,29 +308,30 @@ def integrate_by_algorithm_1(models, average, prior_shape, prior_scale):
 # --- The whole way from data to an answer --------------------------------------------------------
 
 
-def models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance):
+def models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance, k_values=None):
+    """The models of K = 1..k_max, or of `k_values`."""
     return [
         joint_terms(structure, X, z, x_new, k, n_classes, update, distance)
-        for k in range(1, k_max + 1)
+        for k in (range(1, k_max + 1) if k_values is None else k_values)
     ]
 
 
 def dense_quadrature(
     structure, X, z, x_new, k_max, n_classes, update="joint", average=True,
-    prior_shape=2.0, prior_scale=10.0, n_nodes=801, distance=euclidean,
+    prior_shape=2.0, prior_scale=10.0, n_nodes=801, distance=euclidean, k_values=None, log_prior=0.0,
 ):  # fmt: skip
     """The exact posterior of K, beta and z' for one new point."""
-    models = models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance)
-    return integrate_densely(models, average, prior_shape, prior_scale, n_nodes)
+    models = models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance, k_values)
+    return integrate_densely(models, average, prior_shape, prior_scale, n_nodes, log_prior)
 
 
 def algorithm_1(
     structure, X, z, x_new, k_max, n_classes, update="joint", average=True,
-    prior_shape=2.0, prior_scale=10.0, distance=euclidean,
+    prior_shape=2.0, prior_scale=10.0, distance=euclidean, k_values=None, log_prior=0.0,
 ):  # fmt: skip
     """Algorithm 1 of the paper to the letter for one new point."""
-    models = models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance)
-    return integrate_by_algorithm_1(models, average, prior_shape, prior_scale)
+    models = models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance, k_values)
+    return integrate_by_algorithm_1(models, average, prior_shape, prior_scale, log_prior)
 
 
 def leave_one_out(
@@ -342,7 +352,9 @@ def leave_one_out(
     if update != "conditional":
         raise ValueError(f"update must be 'joint' or 'conditional', got {update!r}.")
     models = []
-    for k in range(1, k_max + 1):
+    k_values = options.pop("k_values", None)
+    options["log_prior_k"] = options.pop("log_prior", 0.0)
+    for k in range(1, k_max + 1) if k_values is None else k_values:
         terms = terms_of(neighborhood(structure, X, k, distance), z, n_classes)
         s_i, others = terms[i][0], terms[:i] + terms[i + 1 :]
         models.append([[*others, (s_i, c)] for c in range(n_classes)])

@@ -255,13 +255,23 @@ def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
     A neighbor more or less changes a log term by at most beta / K; where counts are divided by the
     size of the neighborhood, by twice that. The own term of a held-out row leaves the sum.
     """
-    k = model.candidates.k
-    slope = np.zeros((rows.n_rows, len(k)))
+    slope = own_slope(model, rows)
     if rows.joint:
-        slope += (2.0 if model.table.by_size else 1.0) * rows.rows.n_changes()[:, : len(k)] / k
-    if rows.own_labels is not None:
-        slope += 1.0 if model.structure != "boltzmann" else 2.0
+        factor = 2.0 if model.table.by_size else 1.0
+        slope += factor * rows.rows.n_changes() / model.candidates.k
     return slope
+
+
+def own_slope(model: Model, rows: OpenLabels) -> np.ndarray:
+    """How fast the own terms of held-out rows can fall with beta, the largest share: (n_rows, n_k).
+
+    A share is at most one, but where neighbors count on both sides and are divided by K.
+    """
+    if rows.own_labels is None:
+        return np.zeros((rows.n_rows, model.n_k))
+    if model.table.nearest or model.table.by_size:
+        return np.ones((rows.n_rows, model.n_k))
+    return 0.5 * rows.rows.n_changes() / model.candidates.k  # each neighbor gains and loses
 
 
 def slopes(model: Model, rows: OpenLabels, most: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -272,6 +282,7 @@ def slopes(model: Model, rows: OpenLabels, most: np.ndarray, candidates: np.ndar
     slope = most.copy()
     if not rows.joint:
         return slope
+    own = own_slope(model, rows)
     for i in candidates:
         touched = rows.rows.touched(int(i), True)
         label = model.labels[touched.pair_point]
@@ -281,8 +292,7 @@ def slopes(model: Model, rows: OpenLabels, most: np.ndarray, candidates: np.ndar
         gain = n_lost + (n_lost if touched.exchange else touched.weight)
         factor = (2.0 if model.table.by_size else 1.0) / model.candidates.k[i]
         total = factor * np.bincount(touched.pair_row, gain, minlength=rows.n_rows)
-        if rows.own_labels is not None:
-            total += 1.0 if model.structure != "boltzmann" else 2.0
+        total += own[:, i]
         slope[:, i] = np.minimum(slope[:, i], total)
     return slope
 

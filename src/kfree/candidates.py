@@ -53,5 +53,5 @@ def thin_candidates(k_max: int) -> np.ndarray:
     n_octaves = max(0.0, np.log2(k_max / EVERY_UP_TO))
     step = np.arange(1, int(n_octaves * PER_OCTAVE) + 2)
     beyond = np.round(EVERY_UP_TO * 2.0 ** (step / PER_OCTAVE)).astype(np.int64)
-    k = np.concatenate([np.arange(1, EVERY_UP_TO + 1), beyond])
+    k = np.unique(np.concatenate([np.arange(1, EVERY_UP_TO + 1), beyond]))
     return np.append(k[k < k_max], k_max)

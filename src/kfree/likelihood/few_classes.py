@@ -25,7 +25,7 @@ from kfree.neighbors.structures import Touched
 DENSE_GAIN = 8
 # Up to how many numbers (64 MiB) such a matrix is kept for a block of rows.
 FULL_NUMBERS = 1 << 23
-# Above this, exp overflows. What it then multiplies is below e^-700, and counts for nothing.
+# Above this, exp overflows. Classes that do not come to draw level are then below e^-700.
 LARGEST_EXPONENT = 700.0
 # How many numbers are held while states are evaluated.
 BLOCK_NUMBERS = 1 << 19
@@ -216,12 +216,12 @@ def _joined(count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarra
     top = count.max(axis=0)
     value = np.exp((count - top)[:, :, None] * b)
     rest = value.sum(axis=0) - value
-    # The new part of the class: one where it comes to lead, and then all else fades.
+    # The new part of the class: one where it comes to lead or draw, and then all else fades.
     rise = count + weight - top  # (n_classes, n)
     gain = np.exp(np.minimum(weight[:, None] * b, LARGEST_EXPONENT))
     value *= gain
     np.minimum(value, 1.0, out=value)
-    leads, point = np.nonzero(rise > 0)
+    leads, point = np.nonzero(rise >= 0)
     fade = rise[leads, point][:, None] * (b if len(b) == 1 else b[point])
     rest[leads, point] *= np.exp(-fade)
     value[leads, point] = 1.0

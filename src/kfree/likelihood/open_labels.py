@@ -70,7 +70,8 @@ class Predictive:
         top = segment_max(self.listed.value, self.slots.indptr, -np.inf)
         top = np.maximum(top, np.where(n_absent > 0, self.absent.value, -np.inf))
         weight = np.exp(self.listed.value - top[self.slots.owner])
-        rest = np.where(n_absent > 0, n_absent * np.exp(self.absent.value - top), 0.0)
+        # Where no class is absent, the value of an absent one may be above all others.
+        rest = n_absent * np.exp(np.minimum(self.absent.value - top, 0.0))
         return top, weight, rest
 
 
