@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality audit bench memory approximate docs paper clean help
+.PHONY: demo test lint quality fuzz audit bench memory approximate docs paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -26,6 +26,9 @@ lint: $(VENV)/.has-dev ## ruff and mypy only
 
 quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
 	@$(RUN) benchmarks/quality.py $(ARGS)
+
+fuzz: $(VENV)/.has-dev ## random problems against the slow twin; ARGS="--minutes 30"
+	@$(RUN) tests/fuzz.py $(ARGS)
 
 audit: $(VENV)/.has-audit ## wrong labels found, beside cleanlab: writes docs/audit.md; minutes
 	@$(RUN) benchmarks/audit.py $(ARGS)

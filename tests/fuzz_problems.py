@@ -8,8 +8,10 @@ fast code takes another way are moved down to the sizes that the slow twin can a
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -129,6 +131,60 @@ def problem(seed: int, n_most: int = 40) -> Problem:
     }
     scale = float(rng.choice([1.0, 1.0, 1.0, 2.0**-600, 2.0**500]))
     return Problem(seed, kind, X, z, new[int(rng.integers(0, 4))], scale, settings, borders)
+
+
+def shrunk(given: Problem) -> Problem:
+    """A smaller problem that fails too: borders left alone and rows left out one at a time."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for attempt in _smaller(given):
+            if fails(attempt):
+                given, smaller = attempt, True
+                break
+    return given
+
+
+def _smaller(given: Problem):
+    for name in given.borders:
+        kept = {key: value for key, value in given.borders.items() if key != name}
+        yield replace(given, borders=kept)
+    if given.scale != 1.0:
+        yield replace(given, scale=1.0)
+    k_values = given.settings["k_values"]
+    k = max(k_values) if isinstance(k_values, list) else given.settings["k_max"]
+    for row in range(len(given.z)):
+        z = np.delete(given.z, row)
+        whole = len(np.unique(z)) == int(z.max()) + 1 and z.max() > 0
+        if whole and len(z) > k:
+            yield replace(given, X=np.delete(given.X, row, axis=0), z=z)
+
+
+def fails(given: Problem) -> bool:
+    """Whether the fast classifier differs from the slow twin, or breaks."""
+    try:
+        return difference(given) > TOLERANCE
+    except Exception:
+        return True
+
+
+def keep(given: Problem, folder: Path) -> Path:
+    """Write a problem into a file, from which `kept` reads it."""
+    values = asdict(given)
+    for name in ("X", "z", "new"):
+        values[name] = values[name].tolist()
+    folder.mkdir(exist_ok=True)
+    path = folder / f"seed_{given.seed}.json"
+    path.write_text(json.dumps(values, indent=1) + "\n")
+    return path
+
+
+def kept(path: Path) -> Problem:
+    """The problem that a file holds."""
+    values = json.loads(path.read_text())
+    for name in ("X", "z", "new"):
+        values[name] = np.array(values[name])
+    return Problem(**values)
 
 
 @contextmanager

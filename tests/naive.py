@@ -250,7 +250,7 @@ def optimal(answer, model, beta):
 
 
 def integrate_densely(models, average, prior_shape, prior_scale, n_nodes=801, log_prior_k=0.0):
-    """p(K, beta | Y) by the trapezoidal rule in u = log(beta); log p(K) is 0 where it is uniform."""
+    """p(K, beta | Y) by the trapezoidal rule in u = log(beta); log p(K) is 0 if uniform."""
     # Toward 0 the density falls as beta**shape, toward infinity at least as exp(-beta / scale).
     low = min(0.0, np.log(prior_scale)) - 7 - 40 / prior_shape
     high = np.log(prior_scale * (prior_shape + 100))
@@ -318,7 +318,8 @@ def models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance, 
 
 def dense_quadrature(
     structure, X, z, x_new, k_max, n_classes, update="joint", average=True,
-    prior_shape=2.0, prior_scale=10.0, n_nodes=801, distance=euclidean, k_values=None, log_prior=0.0,
+    prior_shape=2.0, prior_scale=10.0, n_nodes=801, distance=euclidean, k_values=None,
+    log_prior=0.0,
 ):  # fmt: skip
     """The exact posterior of K, beta and z' for one new point."""
     models = models_of_all_k(structure, X, z, x_new, k_max, n_classes, update, distance, k_values)
