@@ -150,13 +150,24 @@ def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
     owner = np.concatenate([source, target])
     neighbor = np.concatenate([target, source])
     cell = np.concatenate([cell, cell])
+    return in_lists(graph.k, n, owner, neighbor, cell, by_size=structure == "boltzmann2")
+
+
+def in_lists(
+    k: np.ndarray,
+    n: int,
+    owner: np.ndarray,
+    neighbor: np.ndarray,
+    cell: np.ndarray,
+    by_size: bool,
+) -> Neighborhoods:
+    """Neighborhoods of n points from edges in any order."""
     # Values sort faster than an order does, so the order is packed into them.
     bits = len(owner).bit_length()
-    key = owner * np.int64(len(graph.k)) + cell
+    key = owner * np.int64(len(k)) + cell
     order = np.sort((key << bits) | np.arange(len(owner))) & ((1 << bits) - 1)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))])
-    by_size = structure == "boltzmann2"
-    return Neighborhoods(graph.k, indptr, neighbor[order], cell[order], by_size, nearest=False)
+    return Neighborhoods(k, indptr, neighbor[order], cell[order], by_size, nearest=False)
 
 
 def nearest_lists(k: np.ndarray, indices: np.ndarray) -> Neighborhoods:
