@@ -50,8 +50,9 @@ MODEL = {
     "validation",
 }
 MAY_IMPORT["classifier"] = MODEL
+MAY_IMPORT["field"] = {"neighbors", "progress", "validation"}
 MAY_IMPORT["baselines"] = MODEL
-ABOVE = MODEL | {"baselines", "classifier"}
+ABOVE = MODEL | {"baselines", "classifier", "field"}
 MAY_IMPORT["displays"] = ABOVE
 MAY_IMPORT["persistence"] = ABOVE | {"atomic", "tables"}
 MAY_IMPORT["knn_order"] = ABOVE

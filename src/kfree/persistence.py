@@ -34,6 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.atomic import replacing
 from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
 from kfree.classifier import KFreeClassifier
+from kfree.field.estimator import FieldClassifier
 from kfree.tables import TablePreparation
 
 FORMAT = 1
@@ -45,7 +46,7 @@ ARRAY = re.compile(r"[0-9]+\.npy")
 # How deep a model may be nested; a Pipeline in a Pipeline is about ten.
 DEEPEST = 100
 
-CLASSIFIERS = (KFreeClassifier, PKNNClassifier, StructuredKNNClassifier)
+CLASSIFIERS = (KFreeClassifier, FieldClassifier, PKNNClassifier, StructuredKNNClassifier)
 OBJECTS = (
     *CLASSIFIERS,
     TablePreparation,

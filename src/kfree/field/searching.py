@@ -1,0 +1,35 @@
+"""Neighbor lists from the library's own search: the one place where the field asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kfree.neighbors.search import Search, make_search
+
+
+@dataclass(frozen=True)
+class Lists:
+    """For each row its nearest training rows, nearest first, and their distances."""
+
+    indices: np.ndarray  # (n_rows, length)
+    distances: np.ndarray  # (n_rows, length)
+
+
+def search_in(space: Any, points: Any) -> Search:
+    """A search among training points, as the space prepared them."""
+    return make_search(space, points, "auto")
+
+
+def training_lists(search: Search, length: int, n_jobs: int | None) -> Lists:
+    """The nearest others of every training row."""
+    graph = search.graph(length, n_jobs)
+    return Lists(graph.indices, graph.distances)
+
+
+def new_lists(search: Search, queries: Any, length: int, n_jobs: int | None) -> Lists:
+    """The nearest training rows of new rows."""
+    found = search.arrivals(queries, length, None, n_jobs)
+    return Lists(found.forward, found.forward_distances)
