@@ -14,7 +14,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
-from kfree.field.assembly import Assembly, learn
+from kfree.field.assembly import learn
 from kfree.field.contributions import Contributions, contributions_of
 from kfree.field.design import Design, logits, spread_out
 from kfree.field.evidence import fit_by_evidence
@@ -229,7 +229,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self._logits(X).argmax(axis=1)]
+        best = self._logits(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`.
@@ -365,8 +366,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> dict:
         state = dict(super().__getstate__())
         if "_assembly" in state:
-            parts = [state.pop(name) for name in ("_specs", "_rows", "_assembly", "_weights")]
-            state["_fitted"] = field_state(*parts, state.pop("_held_out"))
+            names = ("_specs", "_rows", "_assembly", "_weights", "_held_out")
+            specs, rows, assembly, weights, held_out = (state.pop(name) for name in names)
+            state["_fitted"] = field_state(specs, rows, assembly, weights, held_out)
         return state
 
     def __setstate__(self, state: dict) -> None:

@@ -6,7 +6,8 @@ objective without row i moves its logits by
     S_i (I - W_i S_i)^-1 (p_i - y_i),    S_i = Z_i' H^-1 Z_i,    W_i = diag(p_i) - p_i p_i'
 
 where Z_i are the row's features, p_i its probabilities and y_i the indicator of its label, the last
-two times the row's weight.
+two times the row's weight. Where that step is long the curvature changes on the way, and the mode
+without the row is sought instead, from where the step led and under the same priors.
 """
 
 from __future__ import annotations
@@ -15,14 +16,51 @@ import numpy as np
 
 from kfree.field.design import Design, logits
 from kfree.field.evidence import Fit
-from kfree.field.logit import Rows, softmax
+from kfree.field.logit import Rows, find_mode, softmax
 
 # How many numbers of all rows' matrices S are held at a time.
 BLOCK_NUMBERS = 1 << 22
+# A row whose probabilities the step moves by more than this is refitted, but of all rows only those
+# that it moves most, and only where a refit costs little: so many pairs times weights of a class.
+LONG_STEP = 0.1
+MOST_REFITS = 40
+LARGEST_REFIT = 1 << 21
+# How near to the mode a refit goes.
+REFIT_TOL = 1e-2
 
 
 def held_out_logits(design: Design, rows: Rows, fit: Fit) -> np.ndarray:
     """eta of each pair, with the row left out: (n_pairs,)."""
+    eta = one_step(design, rows, fit)
+    if not design.everywhere or design.values.size > LARGEST_REFIT:
+        return eta
+    shape = (design.n_classes, design.n_rows)
+    seen = softmax(design, logits(design, fit.weights), fit.weights.offset).near.reshape(shape)
+    step = np.abs(softmax(design, eta, fit.weights.offset).near.reshape(shape) - seen).max(axis=0)
+    step[rows.weights == 0.0] = 0.0
+    table = eta.reshape(shape).copy()
+    for row in np.argsort(-step, kind="stable")[:MOST_REFITS]:
+        if step[row] > LONG_STEP:
+            table[:, row] = _refitted(design, rows, fit, int(row))
+    return table.ravel()
+
+
+def _refitted(design: Design, rows: Rows, fit: Fit, row: int) -> np.ndarray:
+    """The logits of a row under the weights that all other rows give: (n_classes,)."""
+    weights = rows.weights.copy()
+    weights[row] = 0.0
+    others = Rows(rows.labels, weights, rows.pair)
+    mode = find_mode(
+        design, others, fit.precisions, fit.weights, fit.bend, max_iter=100, tol=REFIT_TOL
+    )
+    pairs = np.arange(design.n_classes) * design.n_rows + row
+    found = mode.weights
+    own = np.einsum("cj,cj->c", design.values[pairs], found.shared + found.own)
+    return own + found.linear @ design.linear[row] + found.offset
+
+
+def one_step(design: Design, rows: Rows, fit: Fit) -> np.ndarray:
+    """eta of each pair after the Newton step that leaves its row out: (n_pairs,)."""
     weights = fit.weights
     eta = logits(design, weights)
     near = softmax(design, eta, weights.offset).near
