@@ -108,7 +108,7 @@ def learn(
     views = tuple(
         make_view(spec, X, columns, labels, n_classes) for spec in specs if spec.name != FOREST
     )
-    length = min([n_neighbors, *(view.search.most_neighbors for view in views)])
+    length = min([n_neighbors, len(labels) - 1, *(view.search.most_neighbors for view in views)])
     lists = [view.training(labels, length, n_jobs) for view in views]
     readings = tuple(learn_reading(one, labels, n_classes) for one in lists)
     projections = None

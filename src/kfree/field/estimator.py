@@ -158,6 +158,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         """
         specs = [Spec(*view) for view in validation.check_field(self, NAMES)]
         rows, labels, classes = validation.check_training(self, X, y)
+        rows = _in_rows(rows)
         validation.check_field_rows(self, specs, rows)
         weights = validation.check_sample_weight(sample_weight, len(labels))
         if self.class_weight is not None:
@@ -341,7 +342,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
     def _searched(self, X: Any) -> Iterator[tuple[Any, list[Lists]]]:
         """New rows in blocks, and their neighbor lists."""
         assembly = self._assembly
-        rows = validation.check_new(self, X, self._rows, assembly.length)
+        rows = _in_rows(validation.check_new(self, X, self._rows, assembly.length))
         n_classes = len(self.classes_) if assembly.everywhere else assembly.length
         n_numbers = n_classes * max(1, len(self._weights.shared))
         step = int(np.clip(BLOCK_NUMBERS // n_numbers, 1, MOST_ROWS))
@@ -386,3 +387,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = given
         tags.input_tags.positive_only = given
         return tags
+
+
+def _in_rows(rows: Any) -> Any:
+    """Arrays row by row in memory: products round differently column by column."""
+    return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows

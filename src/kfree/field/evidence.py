@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfree.field.design import Block, Design, Weights, logits
-from kfree.field.logit import Curvature, Precisions, Rows, curvature, find_mode, softmax
+from kfree.field.logit import Curvature, Precisions, Rows, curvature, find_mode, softmax, units_of
 
 # The offsets' prior variance is 9.
 OFFSET_PRECISION = 1.0 / 9.0
@@ -25,8 +25,9 @@ FIRST_PRECISION = 1.0
 PRIOR_COUNT = 1.0
 PRIOR_SQUARES = 0.01
 N_ROUNDS = 6
-# How near to the mode the rounds before the last go.
+# How near to the mode the rounds before the last go: the slope, and the gain of a step.
 ROUGH = 1e-2
+ROUGH_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,12 @@ def fit_by_evidence(
     for number in range(N_ROUNDS + 1):
         last = number == N_ROUNDS
         precisions = spread(blocks, precision, n_own, n_linear)
-        mode = find_mode(
-            design, rows, precisions, weights, bend, max_iter, tol if last else max(tol, ROUGH)
-        )
+        units = units_of(bend, precisions)
+        near = (tol,) if last else (max(tol, ROUGH), ROUGH_GAIN)
+        mode = find_mode(design, rows, precisions, weights, units, max_iter, *near)
         weights, n_iter = mode.weights, n_iter + mode.n_iter
         bend = _bend(design, rows, weights)
-        variance = _variances(bend, precisions)
+        variance = _variances(bend, precisions, weights)
         found = [
             _determined(b, a, variance, n_classes, n_own)
             for b, a in zip(blocks, precision, strict=True)
@@ -121,9 +122,23 @@ def _bend(design: Design, rows: Rows, weights: Weights) -> Curvature:
     return curvature(design, rows, shares, weights.offset)
 
 
-def _variances(bend: Curvature, precisions: Precisions) -> tuple[np.ndarray, np.ndarray]:
+def free_inverse(bend: Curvature, precisions: Precisions, weights: Weights) -> np.ndarray:
+    """H^-1 of the shared weights; those that are held at zero do not move: (n_own, n_own)."""
+    free = np.flatnonzero(weights.shared > 0.0)
+    inverse = np.zeros(bend.of_shared.shape)
+    part = np.ix_(free, free)
+    inverse[part] = np.linalg.inv((bend.of_shared + np.diag(precisions.shared))[part])
+    return inverse
+
+
+def _variances(
+    bend: Curvature, precisions: Precisions, weights: Weights
+) -> tuple[np.ndarray, np.ndarray]:
     """The diagonals of H^-1: of the shared weights, and of each class's."""
-    shared = np.diag(np.linalg.inv(bend.of_shared + np.diag(precisions.shared)))
+    shared = np.diag(free_inverse(bend, precisions, weights)).copy()
+    # The data say nothing of a weight that is held at zero: its prior stays.
+    held = weights.shared == 0.0
+    shared[held] = 1.0 / precisions.shared[held]
     of_class = np.linalg.inv(bend.of_class + np.diag(precisions.of_class))
     return shared, np.einsum("cjj->cj", of_class)
 

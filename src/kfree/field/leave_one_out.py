@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from kfree.field.design import Design, logits
-from kfree.field.evidence import Fit
-from kfree.field.logit import Rows, find_mode, softmax
+from kfree.field.evidence import Fit, free_inverse
+from kfree.field.logit import Rows, Units, find_mode, softmax, units_of
 
 # How many numbers of all rows' matrices S are held at a time.
 BLOCK_NUMBERS = 1 << 22
@@ -39,19 +39,21 @@ def held_out_logits(design: Design, rows: Rows, fit: Fit) -> np.ndarray:
     step = np.abs(softmax(design, eta, fit.weights.offset).near.reshape(shape) - seen).max(axis=0)
     step[rows.weights == 0.0] = 0.0
     table = eta.reshape(shape).copy()
-    for row in np.argsort(-step, kind="stable")[:MOST_REFITS]:
-        if step[row] > LONG_STEP:
-            table[:, row] = _refitted(design, rows, fit, int(row))
+    farthest = np.argsort(-step, kind="stable")[:MOST_REFITS]
+    if step[farthest[0]] > LONG_STEP:
+        units = units_of(fit.bend, fit.precisions)
+        for row in farthest[step[farthest] > LONG_STEP]:
+            table[:, row] = _refitted(design, rows, fit, units, int(row))
     return table.ravel()
 
 
-def _refitted(design: Design, rows: Rows, fit: Fit, row: int) -> np.ndarray:
+def _refitted(design: Design, rows: Rows, fit: Fit, units: Units, row: int) -> np.ndarray:
     """The logits of a row under the weights that all other rows give: (n_classes,)."""
     weights = rows.weights.copy()
     weights[row] = 0.0
     others = Rows(rows.labels, weights, rows.pair)
     mode = find_mode(
-        design, others, fit.precisions, fit.weights, fit.bend, max_iter=100, tol=REFIT_TOL
+        design, others, fit.precisions, fit.weights, units, max_iter=100, tol=REFIT_TOL
     )
     pairs = np.arange(design.n_classes) * design.n_rows + row
     found = mode.weights
@@ -65,7 +67,7 @@ def one_step(design: Design, rows: Rows, fit: Fit) -> np.ndarray:
     eta = logits(design, weights)
     near = softmax(design, eta, weights.offset).near
     spread = _spread_by_class(design, fit)
-    shared = np.linalg.inv(fit.bend.of_shared + np.diag(fit.precisions.shared))
+    shared = free_inverse(fit.bend, fit.precisions, weights)
     residual = near.copy()
     residual[rows.pair[rows.pair >= 0]] -= 1.0
     if design.everywhere:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from kfree.field.design import Design, Weights, logits
 
@@ -140,24 +140,44 @@ class Mode:
     converged: bool
 
 
+@dataclass(frozen=True)
+class Units:
+    """Units of the weights in which a curvature with the prior's precision is one.
+
+    For the weights of a class L^-1 where L L' = curvature + precision, for the shared weights,
+    which have a bound each, one unit each.
+    """
+
+    shared: np.ndarray  # (n_own,)
+    of_class: np.ndarray  # (n_classes, n_weights, n_weights)
+
+
+def units_of(bend: Curvature, precisions: Precisions) -> Units:
+    """The units that `bend` and the prior suggest."""
+    return Units(
+        1.0 / np.sqrt(np.diag(bend.of_shared) + precisions.shared),
+        np.stack([_inverse_root(one, precisions.of_class) for one in bend.of_class]),
+    )
+
+
 def find_mode(
     design: Design,
     rows: Rows,
     precisions: Precisions,
     start: Weights,
-    bend: Curvature,
+    units: Units,
     max_iter: int,
     tol: float,
+    gain: float = 1e-15,
 ) -> Mode:
     """The weights of highest posterior density, by L-BFGS.
 
-    The weights are measured in units in which the curvature `bend` with the prior's precision is
-    one, so that few steps lead to the mode, and `tol` bounds the gradient in these units.
+    In the right `units` few steps lead to the mode, and `tol` bounds the gradient in these units.
+    A step that gains less than the share `gain` of the loss is the last.
     """
     n_own, n_linear = design.values.shape[1], design.linear.shape[1]
     n_classes = design.n_classes
-    root_shared = _inverse_root(bend.of_shared, precisions.shared)
-    root_class = _inverse_roots(bend.of_class, precisions.of_class)
+    root_shared, root_class = units.shared, units.of_class
     split = (n_own, n_own + n_linear)
 
     def weights_at(z: np.ndarray) -> Weights:
@@ -165,7 +185,7 @@ def find_mode(
             root_class.transpose(0, 2, 1), z[n_own:].reshape(n_classes, -1)[:, :, None]
         )[:, :, 0]
         return Weights(
-            start.shared + root_shared.T @ z[:n_own],
+            start.shared + root_shared * z[:n_own],
             start.own + of_class[:, : split[0]],
             start.linear + of_class[:, split[0] : split[1]],
             start.offset + of_class[:, -1],
@@ -181,25 +201,35 @@ def find_mode(
         loss += 0.5 * float(precisions.shared @ weights.shared**2)
         loss += 0.5 * float((precisions.of_class * whole**2).sum())
         scaled = np.matmul(root_class, by_class[:, :, None]).ravel()
-        return loss, np.concatenate([root_shared @ by_shared, scaled])
+        return loss, np.concatenate([root_shared * by_shared, scaled])
 
+    # No neighbor of a class speaks against it: shared weights are zero or positive.
+    n_free = n_classes * (n_own + n_linear + 1)
+    lowest = np.concatenate([-start.shared / root_shared, np.full(n_free, -np.inf)])
+    bounds = Bounds(lowest, np.inf)
     found = minimize(
         objective,
         np.zeros(n_own + n_classes * (n_own + n_linear + 1)),
         jac=True,
         method="L-BFGS-B",
+        bounds=bounds,
         options={
             "maxiter": max_iter,
             "maxfun": 4 * max_iter,
             "maxcor": MEMORY,
             "gtol": tol,
-            "ftol": 1e-15,
+            "ftol": gain,
         },
     )
-    steep = np.abs(found.jac).max()
+    # At its bound a weight may be pushed further down.
+    held = (found.x <= lowest) & (found.jac > 0.0)
+    steep = np.abs(found.jac[~held]).max()
     # Where rounding lets no step go down any further, the mode is as near as it can be.
     converged = bool(steep <= tol or (found.status == 2 and steep <= 100 * tol))
-    return Mode(weights_at(found.x), float(found.fun), int(found.nit), converged)
+    weights = weights_at(found.x)
+    # Rounding may leave a bounded weight a hair below zero.
+    weights = replace(weights, shared=np.maximum(weights.shared, 0.0))
+    return Mode(weights, float(found.fun), int(found.nit), converged)
 
 
 def _inverse_root(matrix: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -208,7 +238,3 @@ def _inverse_root(matrix: np.ndarray, precision: np.ndarray) -> np.ndarray:
         return matrix
     lower = np.linalg.cholesky(matrix + np.diag(precision))
     return solve_triangular(lower, np.eye(len(matrix)), lower=True)
-
-
-def _inverse_roots(matrices: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    return np.stack([_inverse_root(matrix, precision) for matrix in matrices])
