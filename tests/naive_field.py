@@ -183,8 +183,9 @@ def all_features(G, linear):
 
 
 def mode(G, linear, y, row_weights, precision, start):
-    """The mode by a generic optimizer, quasi-Newton with dense matrices."""
+    """The mode by a generic optimizer; shared weights are zero or positive."""
     Z = all_features(G, linear)
+    n_shared = G.shape[2]
 
     def minus_log_posterior(w):
         eta = Z @ w
@@ -199,12 +200,14 @@ def mode(G, linear, y, row_weights, precision, start):
         p[np.arange(len(y)), y] -= 1
         return np.einsum("ic,icj->j", p * row_weights[:, None], Z) + precision * w
 
+    bounds = [(0, None)] * n_shared + [(None, None)] * (len(start) - n_shared)
     found = minimize(
         minus_log_posterior,
         start,
         jac=slope,
-        method="BFGS",
-        options={"gtol": 1e-8, "maxiter": 5000},
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"gtol": 1e-9, "ftol": 0.0, "maxiter": 50000, "maxfun": 100000, "maxcor": 50},
     )
     return found.x
 
@@ -253,7 +256,10 @@ def fit(G, linear, y, row_weights, parts, n_rounds=6):
         every = spread(precision, parts, n_own, n_linear, n_classes)
         w = mode(G, linear, y, row_weights, every, w)
         H = hessian(G, linear, probabilities(w, G, linear), row_weights) + np.diag(every)
-        variance = np.diag(np.linalg.inv(H))
+        free = np.flatnonzero((w != 0) | (np.arange(len(w)) >= n_own))
+        # A weight that is held at zero has its prior's variance still.
+        variance = 1 / every
+        variance[free] = np.diag(np.linalg.inv(H[np.ix_(free, free)]))
         if number == n_rounds:
             break
         for b, block in enumerate(parts):
