@@ -110,7 +110,7 @@ def scales(n, length, y):
     most = min(length, (n - 1) // 2)
     largest = np.bincount(y).max()
     return (
-        [K for K in FRACTIONS if K <= most],
+        [K for K in FRACTIONS if most >= K],
         [k for k in RANKS if k <= max(1, min(length, largest - 1))],
     )
 
@@ -275,3 +275,15 @@ def fit(G, linear, y, row_weights, parts, n_rounds=6):
         volume = np.log(every[part]).sum() - np.linalg.slogdet(H[part, part])[1]
         evidence += 0.5 * factor * volume
     return w, precision, evidence
+
+
+def nothing(y, row_weights, n_classes):
+    """Offsets alone, and their log evidence: the same model without a feature."""
+    G, linear = np.zeros((len(y), n_classes, 0)), np.zeros((len(y), 0))
+    w, _, evidence = fit(G, linear, y, row_weights, [], n_rounds=0)
+    return w, evidence
+
+
+def trust(log_evidence, log_evidence_of_nothing):
+    odds = np.exp((log_evidence - log_evidence_of_nothing) / 2 - 2)
+    return odds / (1 + odds)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import cross_val_score
@@ -23,13 +24,14 @@ from kfree.field import design as field_design
 from kfree.field import estimator as field_estimator
 from kfree.field.assembly import learn
 from kfree.field.evidence import starting_weights
+from kfree.field.forest import grow
 from kfree.field.logit import Rows, Weights, loss_and_gradient, softmax
 from kfree.field.views import Spec
 
 GRAPH = (("graph", "precomputed", None),)
 VARIANTS = [
     FieldClassifier(),
-    FieldClassifier(views=("forest", ("city", "manhattan", None)), random_state=0, n_jobs=2),
+    FieldClassifier(views=("scores", ("city", "manhattan", None)), n_jobs=2),
     FieldClassifier(views=GRAPH, linear=False),
 ]
 
@@ -62,7 +64,7 @@ X, Y, NEW = clouds()
 MODELS = [
     FieldClassifier(),
     FieldClassifier(views=("within",), linear=False, n_neighbors=20),
-    FieldClassifier(views=("scores", "forest"), random_state=0),
+    FieldClassifier(views=("forest",), random_state=1),
     FieldClassifier(views=("scores", ("direction", "cosine", None)), class_weight="balanced"),
 ]
 models = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.views))
@@ -185,6 +187,14 @@ def test_precomputed_is_the_metric_that_made_it():
         )
 
 
+def test_the_forest_is_that_of_scikit_learn():
+    seed = np.random.RandomState(3).randint(np.iinfo(np.int32).max)
+    trees = RandomForestClassifier(100, oob_score=True, random_state=seed).fit(X, Y)
+    forest, out_of_bag = grow(X, Y, 3, 3, None)
+    np.testing.assert_allclose(forest.probabilities(NEW), trees.predict_proba(NEW), atol=1e-12)
+    np.testing.assert_allclose(out_of_bag, trees.oob_decision_function_)
+
+
 def test_scores_do_not_change_with_a_monotone_column():
     bent = np.exp(X)
     views = {"views": ("scores",), "linear": False}
@@ -195,12 +205,14 @@ def test_scores_do_not_change_with_a_monotone_column():
 
 
 def test_order_of_rows_and_names_of_classes_do_not_matter():
-    expected = FieldClassifier().fit(X, Y).predict_proba(NEW)
+    # Without the forest, whose trees draw rows by their number.
+    model = FieldClassifier(views=("scores", "within"))
+    expected = clone(model).fit(X, Y).predict_proba(NEW)
     order = np.random.default_rng(0).permutation(len(Y))
-    shuffled = FieldClassifier().fit(X[order], Y[order]).predict_proba(NEW)
-    np.testing.assert_allclose(shuffled, expected, atol=1e-4)
-    swapped = FieldClassifier().fit(X, 2 - Y).predict_proba(NEW)
-    np.testing.assert_allclose(swapped[:, ::-1], expected, atol=1e-4)
+    shuffled = clone(model).fit(X[order], Y[order]).predict_proba(NEW)
+    np.testing.assert_allclose(shuffled, expected, atol=1e-3)
+    swapped = clone(model).fit(X, 2 - Y).predict_proba(NEW)
+    np.testing.assert_allclose(swapped[:, ::-1], expected, atol=1e-3)
 
 
 def test_shared_weights_are_never_negative():
@@ -221,7 +233,7 @@ def test_weights_of_one_change_nothing():
 
 
 def test_a_weight_of_two_is_the_row_twice_in_the_likelihood():
-    assembly, design = learn(X, Y, 3, [Spec("scores")], True, 20, None, None)
+    _, design = learn(X, Y, 3, [Spec("scores")], True, 20, None, None)
     weights = starting_weights(Y, np.ones(60), 3, design.values.shape[1], 4)
     pair = design.pair_of(Y)
     one, _ = loss_and_gradient(design, Rows(Y, np.ones(60), pair), weights)
@@ -247,7 +259,8 @@ def many(monkeypatch, few, n_neighbors=30):
     monkeypatch.setattr(field_design, "FEW_CLASSES", few)
     monkeypatch.setattr("kfree.field.assembly.FEW_CLASSES", few)
     rows, labels, new = clouds(120, 6)
-    return rows, labels, new, FieldClassifier(n_neighbors=n_neighbors, linear=False)
+    views = ("scores", "within")
+    return rows, labels, new, FieldClassifier(views=views, n_neighbors=n_neighbors, linear=False)
 
 
 def test_sparse_gradient(monkeypatch):
@@ -316,7 +329,7 @@ def test_more_classes_than_every_row_can_have_near():
     y = np.arange(360) % 60
     rows = centers[y] + rng.normal(size=(360, 3)) * 0.3
     model = FieldClassifier(n_neighbors=16).fit(rows, y)
-    assert not any("linear" in name for name in model.blocks_)
+    assert not any("linear" in name or "forest" in name for name in model.blocks_)
     assert model.score(None, y) > 0.8
     assert model.predict_proba(rows[:5]).shape == (5, 60)
 
@@ -359,7 +372,7 @@ def test_noise_is_not_learned(n_features):
     rows, new = rng.normal(size=(200, n_features)), rng.normal(size=(200, n_features))
     y, y_new = rng.integers(0, 2, 200), rng.integers(0, 2, 200)
     p = FieldClassifier().fit(rows, y).predict_proba(new)
-    assert -np.log(p[np.arange(200), y_new]).mean() < 0.8
+    assert -np.log(p[np.arange(200), y_new]).mean() < 0.73
 
 
 def test_separated_classes_are_certain():
@@ -383,22 +396,23 @@ def bad(rows, column, value):
 @pytest.mark.parametrize(
     ("model", "rows", "labels", "weights", "message"),
     [
-        ({}, bad(X, 1, np.nan), Y, None, r"^Input X contains NaN in column 1 \(first in row 3\); fill in or drop missing values first\.$"),
+        ({}, bad(X, 1, np.nan), Y, None, r"^Input X contains NaN in column 1 \(first in row 3\); fill in or "
+         r"drop missing values first\.$"),
         ({}, bad(X, 0, np.inf), Y, None, "contains infinity in column 0"),
         ({}, X, np.zeros(60), None, "only one class"),
         ({}, X, Y, -np.ones(60), "contains a negative weight, -1 in row 0"),
-        ({}, X, Y, np.where(np.arange(60) == 5, np.nan, 1.0), "contains NaN or infinity, first in row 5"),
+        ({}, X, Y, np.where(np.arange(60) == 5, np.nan, 1.0), "NaN or infinity, first in row 5"),
         ({}, X, Y, np.zeros(60), "zero for every row"),
         ({}, X, Y, np.ones(59), r"shape \(59,\); it needs one weight for each of the 60 rows"),
         ({}, X, Y, ["a"] * 60, "sample_weight must hold numbers"),
-        ({"views": ("ranks",)}, X, Y, None, "There is no view 'ranks'; a view is one of 'scores', 'within', 'forest'"),
+        ({"views": ("ranks",)}, X, Y, None, "There is no view 'ranks'; a view is one of 'scores', 'with"),
         ({"views": "scores"}, X, Y, None, "views must be a list or tuple"),
         ({"views": ()}, X, Y, None, "at least one view"),
         ({"views": (3,)}, X, Y, None, "A view is one of"),
         ({"views": ("scores", "scores")}, X, Y, None, "'scores' twice"),
         ({"views": (("scores", "cosine", None),)}, X, Y, None, "another name"),
         ({"views": (("a", "cosin", None),)}, X, Y, None, "The view 'a': metric must be one of"),
-        ({"views": (("a", "minkowski", {"w": [1.0]}),)}, X, Y, None, r"The view 'a': params\['w'\] has shape \(1,\)"),
+        ({"views": (("a", "minkowski", {"w": [1.0]}),)}, X, Y, None, r"'a': params\['w'\] has shape"),
         ({"views": (("a", "haversine", None),)}, np.ones((60, 3)), Y, None, "needs 2 features"),
         ({"views": (*GRAPH, "scores"), "linear": False}, X, Y, None, "must be the only one"),
         ({"views": GRAPH}, X, Y, None, "needs linear=False"),

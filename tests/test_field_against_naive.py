@@ -1,9 +1,9 @@
 """The field beside its slow twin: features, mode, evidence, probabilities, leave-one-out."""
 
-import naive_field as naive
 import numpy as np
 import pytest
 
+import naive_field as naive
 from kfree import FieldClassifier
 from kfree.field import evidence
 from kfree.field.assembly import learn
@@ -74,7 +74,7 @@ def test_a_class_of_one_row_and_a_constant_column():
 def test_mode_and_evidence(n_classes, monkeypatch):
     monkeypatch.setattr(evidence, "ROUGH", 1e-8)
     monkeypatch.setattr(evidence, "ROUGH_GAIN", 1e-15)
-    X, y, new = problem(n_classes, n=30, n_features=2)
+    X, y, _ = problem(n_classes, n=30, n_features=2)
     weights = np.random.default_rng(1).choice([0.0, 1.0, 2.5], size=len(y))
     assembly, design = learn(X, y, n_classes, SPECS, True, 12, None, None)
     fit = fit_by_evidence(design, y, weights, assembly.blocks(), 2000, 1e-7)
@@ -94,9 +94,12 @@ def test_mode_and_evidence(n_classes, monkeypatch):
         np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-def test_probabilities_as_they_are_by_default():
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_probabilities(noise):
     X, y, new = problem(3, n=40, n_features=2)
-    model = FieldClassifier(n_neighbors=15).fit(X, y)
+    if noise:
+        y = np.random.default_rng(0).permutation(y)
+    model = FieldClassifier(views=("scores", "within"), n_neighbors=15).fit(X, y)
     reading = model._assembly.readings[0]
     parts = naive.blocks(len(reading.fractions), len(reading.ranks), 2)
     # The rounds before the last stop early, so the precisions are taken from the model.
@@ -104,11 +107,17 @@ def test_probabilities_as_they_are_by_default():
     every = naive.spread(model.precision_[:-1], parts, n_own, n_linear, 3)
     G, linear = naive.design(X, y, 3, None, 15)
     w = naive.mode(G, linear, y, np.ones(len(y)), every, np.zeros(len(every)))
-    expected = naive.probabilities(w, *naive.design(X, y, 3, new, 15))
+    offset, log_evidence = naive.nothing(y, np.ones(len(y)), 3)
+    trust = naive.trust(model.log_evidence_, log_evidence)
+    assert model.trust_ == pytest.approx(trust, abs=1e-6)
+    assert trust < 0.9 if noise else trust > 0.9
+    eta = offset + trust * (naive.logits(w, *naive.design(X, y, 3, new, 15)) - offset)
+    expected = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-4)
-    # And the early stop costs next to nothing against rounds that go to the mode.
-    _, precision, _ = naive.fit(G, linear, y, np.ones(len(y)), parts)
-    np.testing.assert_allclose(model.precision_[:-1], precision, rtol=0.1)
+    if not noise:
+        # And the early stop costs next to nothing against rounds that go to the mode.
+        _, precision, _ = naive.fit(G, linear, y, np.ones(len(y)), parts)
+        np.testing.assert_allclose(model.precision_[:-1], precision, rtol=0.1)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

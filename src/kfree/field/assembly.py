@@ -116,7 +116,7 @@ def learn(
         assert columns is not None
         projections = learn_linear(X, columns)
     forest = trees = None
-    if any(spec.name == FOREST for spec in specs):
+    if n_classes <= FEW_CLASSES and any(spec.name == FOREST for spec in specs):
         forest, trees = grow(X, labels, n_classes, random_state, n_jobs)
     assembly = Assembly(labels, n_classes, length, columns, views, readings, projections, forest)
     return assembly, assembly.design(X, lists, trees)

@@ -20,6 +20,7 @@ from kfree.field.design import Design, logits, spread_out
 from kfree.field.evidence import fit_by_evidence
 from kfree.field.leave_one_out import held_out_logits
 from kfree.field.logit import Rows
+from kfree.field.nothing import drawn_to, offsets_alone, trust_in
 from kfree.field.saved import field_state, restored_field
 from kfree.field.searching import Lists
 from kfree.field.views import NAMES, Spec
@@ -59,13 +60,14 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    views : sequence, default=("scores", "within")
+    views : sequence, default=("scores", "within", "forest")
         The spaces in which neighbors are sought. "scores": normal scores of each column's ranks,
         Manhattan distance. "within": columns whitened by their covariance within classes,
-        Euclidean distance. "forest": no space, but what an out-of-bag random forest says. Or a
-        tuple (name, metric, params) with a metric of scikit-learn's neighbors, which measures the
-        rows as they are given; params is a dict or None. ("any name", "precomputed", None) must be
-        the only view: then X holds distances, as an array or a sparse graph.
+        Euclidean distance. "forest": no space, but what the trees of a random forest say of rows
+        that they did not see; up to 32 classes. Or a tuple (name, metric, params) with a metric of
+        scikit-learn's neighbors, which measures the rows as they are given; params is a dict or
+        None. ("any name", "precomputed", None) must be the only view: then X holds distances, as
+        an array or a sparse graph.
     linear : bool, default=True
         Whether the columns themselves speak too, linearly. Up to 32 classes; not with
         "precomputed".
@@ -77,8 +79,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         The most steps of the optimizer in each of its seven rounds.
     tol : float, default=1e-5
         Where the optimizer stops: the largest slope, in units of a weight's standard deviation.
-    random_state : int, RandomState instance or None, default=None
-        Where the forest's random numbers come from; without a forest none are needed.
+    random_state : int, RandomState instance or None, default=0
+        Where the forest's random numbers come from; without a forest none are needed. None takes
+        others at each fit.
     n_jobs : int, default=None
         Threads; None is one unless a joblib context says otherwise. It never changes the result.
     verbose : int, default=0
@@ -100,6 +103,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         (n_classes, n_block_features).
     log_evidence_ : float
         The logarithm of the evidence, by Laplace's method.
+    trust_ : float
+        The posterior probability that the field says more than the classes' frequencies; the
+        weights have been multiplied by it. 1 unless labels are next to noise.
     n_iter_ : int
         How many steps the optimizer took in all rounds.
 
@@ -118,13 +124,13 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        views: Any = ("scores", "within"),
+        views: Any = ("scores", "within", "forest"),
         linear: bool = True,
         n_neighbors: int = 128,
         class_weight: Any = None,
         max_iter: int = 500,
         tol: float = 1e-5,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -181,6 +187,11 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             )
             own = Rows(labels, weights, design.pair_of(labels))
             held_out = held_out_logits(design, own, found)
+        count = np.bincount(labels, weights, len(classes))
+        nothing, log_evidence_of_nothing = offsets_alone(count)
+        trust = trust_in(found.log_evidence, log_evidence_of_nothing)
+        drawn = drawn_to(found.weights, nothing, trust)
+        held_out = nothing[design.label] + trust * (held_out - nothing[design.label])
         if not found.converged:
             warnings.warn(
                 f"The weights are not at their mode after max_iter={self.max_iter} steps of the "
@@ -193,14 +204,15 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         self.blocks_ = (*(block.name for block in blocks), "offset")
         self.precision_ = np.append(found.precision, found.precisions.of_class[-1])
         self.coef_ = {
-            block.name: getattr(found.weights, block.part)[..., block.columns] for block in blocks
-        } | {"offset": found.weights.offset[:, None]}
+            block.name: getattr(drawn, block.part)[..., block.columns] for block in blocks
+        } | {"offset": drawn.offset[:, None]}
         self.log_evidence_ = found.log_evidence
+        self.trust_ = trust
         self.n_iter_ = found.n_iter
         self._specs = specs
         self._rows = rows
         self._assembly = assembly
-        self._weights = found.weights
+        self._weights = drawn
         self._held_out = (design.row, design.starts, held_out)
         return self
 
