@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.classifier import KFreeClassifier
+from kfree.field.estimator import FieldClassifier
 
 # Stands where a row has fewer neighbors with the suggested label than were asked for.
 NOBODY = -1
@@ -92,7 +93,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
 
     Parameters
     ----------
-    model : KFreeClassifier or Pipeline that ends in one
+    model : KFreeClassifier, FieldClassifier or Pipeline that ends in one of them
         Fitted on the labels that are to be judged.
     n_neighbors : int, default=5
         How many neighbors to name that speak against a label.
@@ -120,15 +121,14 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     array([0, 1])
     """
     classifier = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(classifier, KFreeClassifier):
+    if not isinstance(classifier, KFreeClassifier | FieldClassifier):
         raise TypeError(
-            "audit_labels needs a KFreeClassifier, or a Pipeline that ends in one; "
-            f"got {type(classifier).__name__}."
+            "audit_labels needs a KFreeClassifier or a FieldClassifier, or a Pipeline that ends in "
+            f"one; got {type(classifier).__name__}."
         )
     check_is_fitted(classifier)
     validation.check_n_listed(n_neighbors)
-    fitted = classifier._model
-    given = fitted.labels
+    given, listed, how_far = _labels_and_neighbors(classifier)
     if probabilities is None:
         probabilities = classifier.predict_proba(None)
     else:
@@ -140,9 +140,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     # weighted by the entropy 0.002 above; margins, thresholds for each class and a second pass
     # without the suspects found fewer. This one also puts the contradicted rows first.
     order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
-    neighbors, distances = nearest_with_label(
-        fitted.graph.indices, fitted.graph.distances, given, suggested, n_neighbors
-    )
+    neighbors, distances = nearest_with_label(listed, how_far, given, suggested, n_neighbors)
     return LabelAudit(
         rows=order,
         given=classifier.classes_[given[order]],
@@ -153,6 +151,23 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
         distances_against=distances[order],
         n_estimated=count_confident(probabilities, given),
     )
+
+
+def _labels_and_neighbors(classifier: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The training labels as numbers, and each row's neighbors with their distances."""
+    if isinstance(classifier, FieldClassifier):
+        labels = classifier._assembly.labels
+        views = classifier.neighbors(None)
+        if not views:
+            raise ValueError(
+                "audit_labels names neighbors, but the model has no view that has any; give it "
+                "'scores', 'within' or a metric besides 'forest'."
+            )
+        # The first view stands for all of them.
+        first = next(iter(views.values()))
+        return labels, first.indices, first.distances
+    fitted = classifier._model
+    return fitted.labels, fitted.graph.indices, fitted.graph.distances
 
 
 def strongest_other(
