@@ -13,7 +13,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DELETE_ON_ERROR:
 .PHONY: demo test lint quality field audit bench approximate docs paper clean help
 
-demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
+demo: $(VENV)/.has-demo ## the wine data: both estimators beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
 
 test: lint ## ruff, mypy and pytest; what CI runs
