@@ -16,13 +16,13 @@ from sklearn.pipeline import make_pipeline
 from kfree import FieldClassifier
 
 words = {
-    "garden": "soil seed water leaf root spade bloom hedge lawn compost shade frost".split(),
-    "kitchen": "salt oven water knife leaf butter flour pan root boil spice plate".split(),
-    "workshop": "saw drill nail spade knife glue plank bench screw sand file paint".split(),
+    "garden": ["soil", "seed", "water", "leaf", "root", "spade", "bloom", "hedge", "lawn"],
+    "kitchen": ["salt", "oven", "water", "knife", "leaf", "butter", "flour", "pan", "root"],
+    "workshop": ["saw", "drill", "nail", "spade", "knife", "glue", "plank", "bench", "screw"],
 }
 rng = np.random.default_rng(0)
 labels = np.repeat(list(words), 80)
-common = "the a of with and in on for some more".split()
+common = ["the", "a", "of", "with", "and", "in", "on", "for", "some", "more"]
 texts = [" ".join(rng.choice(words[label] + 2 * common, 12)) for label in labels]
 
 settings = {

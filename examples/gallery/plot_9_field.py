@@ -52,8 +52,8 @@ ContributionsDisplay.from_estimator(model, wine.data, row=row)
 plt.show()
 
 # %%
-# The evidence gave each block a prior of its own. Where its standard deviation is 0.1, the block has
-# nothing to tell.
+# The evidence gave each block a prior of its own. Where its standard deviation is 0.1, the block
+# has nothing to tell.
 
 BlockWeightsDisplay.from_estimator(model)
 plt.show()
