@@ -76,5 +76,5 @@ html_theme_options = {
 # These pages have no pages below them: an empty list would stand at their side.
 ALONE = ("start", "settings", "probabilities", "labels", "limits", "commands", "pictures", "report")
 ALONE += ("model", "notation", "order", "paper", "quality", "performance", "approximate", "audit")
-ALONE += ("extending", "changelog")
+ALONE += ("extending", "changelog", "field")
 html_sidebars = {name: [] for name in ALONE}
