@@ -188,7 +188,7 @@ def conditions(model: str, path: Path, n_rows: int, jobs: int) -> dict[str, obje
         "classifier": MODELS[model].title,
         "version": installed(model),
     }
-    if MODELS[model].field:
+    if MODELS[model].ours:
         key["source"] = digest_model()
     return key
 

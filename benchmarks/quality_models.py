@@ -34,7 +34,7 @@ class Model:
     title: str  # as code, for the report
     make: Callable[[int, int], BaseEstimator]
     package: str  # whose version the results depend on
-    field: bool = False  # whether the results depend on kfree's own source
+    ours: bool = False  # whether the results depend on kfree's own source
 
 
 class Encoded(ClassifierMixin, BaseEstimator):
@@ -94,9 +94,9 @@ MODELS: dict[str, Model] = {
         "FieldClassifier()",
         lambda jobs, n: FieldClassifier(n_jobs=jobs, random_state=0),
         "kfree",
-        field=True,
+        ours=True,
     ),
-    "kfree": Model("KFreeClassifier()", _k_free, "kfree", field=True),
+    "kfree": Model("KFreeClassifier()", _k_free, "kfree", ours=True),
     "grid search": Model(
         "GridSearchCV(KNeighborsClassifier(), {'n_neighbors': 1..50}, cv=4)", _grid, "scikit-learn"
     ),
@@ -131,7 +131,7 @@ if "k_values" in inspect.signature(KFreeClassifier).parameters:
         'KFreeClassifier(k_values="all")',
         lambda jobs, n: _k_free(jobs, n, k_values="all"),
         "kfree",
-        field=True,
+        ours=True,
     )
 
 

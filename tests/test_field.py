@@ -348,8 +348,19 @@ def test_more_classes_than_every_row_can_have_near():
         np.random.default_rng(0).normal(size=(60, 200)),
         X * 1e-8,
         X * 1e8 + 1e9,
+        X * np.array([1e-170, 1e155]),
     ],
-    ids=["constant", "twins", "duplicates", "ties", "no columns", "wide", "small", "large"],
+    ids=[
+        "constant",
+        "twins",
+        "duplicates",
+        "ties",
+        "no columns",
+        "wide",
+        "small",
+        "large",
+        "extreme",
+    ],
 )
 def test_odd_columns(rows):
     model = FieldClassifier().fit(rows, Y)

@@ -43,6 +43,14 @@ class Assembly:
         """For each view the nearest others of every training row."""
         return [view.training(self.labels, self.length, n_jobs) for view in self.views]
 
+    def trees(self, X: Any) -> np.ndarray | None:
+        """What the forest's trees say of new rows, if there is a forest: (n_rows, n_classes)."""
+        if self.forest is None:
+            return None
+        assert self.columns is not None
+        # Standardized, as trees compare in single precision.
+        return self.forest.probabilities(self.columns.standardized(X))
+
     def design(self, X: Any, lists: list[Lists], trees: np.ndarray | None) -> Design:
         """The design of rows whose lists, and whose class probabilities by trees, are known."""
         n_rows = len(X)
@@ -117,7 +125,8 @@ def learn(
         projections = learn_linear(X, columns)
     forest = trees = None
     if n_classes <= FEW_CLASSES and any(spec.name == FOREST for spec in specs):
-        forest, trees = grow(X, labels, n_classes, random_state, n_jobs)
+        assert columns is not None
+        forest, trees = grow(columns.standardized(X), labels, n_classes, random_state, n_jobs)
     assembly = Assembly(labels, n_classes, length, columns, views, readings, projections, forest)
     return assembly, assembly.design(X, lists, trees)
 

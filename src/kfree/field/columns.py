@@ -41,7 +41,11 @@ class Columns:
 def learn_columns(X: np.ndarray) -> Columns:
     """The scales of the training rows' columns."""
     n_samples = len(X)
-    mean, scale = X.mean(axis=0), X.std(axis=0)
+    # In units of the largest value: squares of very large or small numbers do not fit.
+    largest = np.abs(X).max(axis=0)
+    largest = np.where(largest > 0.0, largest, 1.0)
+    relative = X / largest
+    mean, scale = relative.mean(axis=0) * largest, relative.std(axis=0) * largest
     # A column of one value has a standard deviation of rounding errors only.
     constant = X.max(axis=0) == X.min(axis=0)
     mean = np.where(constant, X[0], mean)

@@ -347,9 +347,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         assembly = self._assembly
         for rows, lists in self._searched(X):
             with single_products():
-                forest = assembly.forest
-                trees = None if forest is None else forest.probabilities(rows)
-                yield assembly.design(rows, lists, trees)
+                yield assembly.design(rows, lists, assembly.trees(rows))
 
     def _searched(self, X: Any) -> Iterator[tuple[Any, list[Lists]]]:
         """New rows in blocks, and their neighbor lists."""
@@ -366,9 +364,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
     @property
     def metric(self) -> str:
         """How the rows are given: as distances ("precomputed") or as columns ("euclidean")."""
-        given = any(
-            isinstance(view, tuple) and view[1:2] == ("precomputed",) for view in self.views
-        )
+        views = self.views if isinstance(self.views, (tuple, list)) else ()
+        metrics = [view[1] for view in views if isinstance(view, (tuple, list)) and len(view) == 3]
+        given = any(isinstance(metric, str) and metric == "precomputed" for metric in metrics)
         return "precomputed" if given else "euclidean"
 
     @property
