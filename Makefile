@@ -11,9 +11,9 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality fuzz audit bench memory approximate docs paper clean help
+.PHONY: demo test lint quality field fuzz audit bench memory approximate docs paper clean help
 
-demo: $(VENV)/.has-demo ## the wine data: kfree beside a grid search, and the posterior of k
+demo: $(VENV)/.has-demo ## the wine data: both estimators beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
 
 test: lint ## ruff, mypy and pytest; what CI runs
@@ -24,11 +24,14 @@ lint: $(VENV)/.has-dev ## ruff and mypy only
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-quality: $(VENV)/.has-demo ## every data set: writes docs/quality.md; options in ARGS="--only iris"
+quality: $(VENV)/.has-quality ## beside forests and boosting: writes docs/quality.md; options in ARGS="--only iris"
 	@$(RUN) benchmarks/quality.py $(ARGS)
 
 fuzz: $(VENV)/.has-dev ## random problems against the slow twin; ARGS="--minutes 30"
 	@$(RUN) tests/fuzz.py $(ARGS)
+
+field: $(VENV)/.has-demo ## FieldClassifier against its targets; options in ARGS="--only noise"
+	@$(RUN) benchmarks/field.py $(ARGS)
 
 audit: $(VENV)/.has-audit ## wrong labels found, beside cleanlab: writes docs/audit.md; minutes
 	@$(RUN) benchmarks/audit.py $(ARGS)
@@ -74,6 +77,11 @@ $(VENV)/.has-demo: pyproject.toml | $(VENV)/.made
 $(VENV)/.has-bench: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the benchmarks need (once) ..."
 	@$(PIP) -e ".[plot,faiss]"
+	@touch $@ $(VENV)/.has-demo
+
+$(VENV)/.has-quality: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with what it is compared with (once) ..."
+	@$(PIP) -e ".[plot,quality]"
 	@touch $@ $(VENV)/.has-demo
 
 $(VENV)/.has-approximate: pyproject.toml | $(VENV)/.made

@@ -77,5 +77,5 @@ html_theme_options = {
 ALONE = ("start", "settings", "probabilities", "labels", "limits", "commands", "pictures", "report")
 ALONE += ("model", "notation", "order", "paper", "quality", "performance", "approximate", "audit")
 ALONE += ("extending", "changelog", "estimators", "mixed_tables", "imbalanced", "embeddings")
-ALONE += ("many_rows", "from_knn", "faq")
+ALONE += ("many_rows", "from_knn", "faq", "field")
 html_sidebars = {name: [] for name in ALONE}

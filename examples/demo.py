@@ -1,4 +1,4 @@
-"""The wine data: kfree beside a grid search over k, and what is known about k.
+"""The wine data: both estimators beside a grid search over k, and what is known about k.
 
 Run by `make demo`.
 """
@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kfree import KFreeClassifier
+from kfree import FieldClassifier, KFreeClassifier
 from kfree.displays import PosteriorDisplay
 from kfree.evaluation import Evaluation, cross_validate
 
@@ -35,6 +35,7 @@ def main() -> None:
     X, y = load_wine(return_X_y=True)
     print(f"The wine data: {X.shape[0]} rows, {X.shape[1]} features, 3 classes; 4 folds.\n")
     estimators = {
+        "FieldClassifier()": FieldClassifier(),
         "KFreeClassifier()": KFreeClassifier(),
         "grid search, k = 1..50": GridSearchCV(
             KNeighborsClassifier(), {"n_neighbors": list(range(1, 51))}, cv=4
@@ -44,6 +45,9 @@ def main() -> None:
     with threadpool_limits(1):
         results = cross_validate(estimators, X, y)
     print(table(results))
+    print(
+        "\nFieldClassifier for the best predictions; KFreeClassifier to know k, with its posterior."
+    )
 
     model = KFreeClassifier().fit(StandardScaler().fit_transform(X), y)
     print(

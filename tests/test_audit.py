@@ -115,10 +115,10 @@ def test_neighbors_against_are_the_nearest_with_the_suggested_label(audit, flipp
 
 def test_too_few_neighbors_with_a_label_are_marked():
     indices = np.array([[1, 2], [0, 2], [1, 0]])
-    distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    distances = np.array([[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]])
     labels, wanted = np.array([0, 1, 1]), np.array([1, 0, 0])
     found, far = nearest_with_label(
-        indices, lambda row, neighbor: distances[row, neighbor], labels, wanted, 2
+        indices, lambda row, column: distances[row, column], labels, wanted, 2
     )
     np.testing.assert_array_equal(found, [[1, 2], [0, -1], [0, -1]])
     np.testing.assert_array_equal(far, [[1.0, 3.0], [1.0, np.nan], [3.0, np.nan]])

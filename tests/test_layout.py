@@ -52,8 +52,9 @@ MODEL = {
     "validation",
 }
 MAY_IMPORT["classifier"] = MODEL
+MAY_IMPORT["field"] = {"neighbors", "progress", "validation"}
 MAY_IMPORT["baselines"] = MODEL
-ABOVE = MODEL | {"baselines", "classifier"}
+ABOVE = MODEL | {"baselines", "classifier", "field"}
 MAY_IMPORT["displays"] = ABOVE
 MAY_IMPORT["model_parts"] = {"tables"}
 MAY_IMPORT["persistence"] = ABOVE | {"atomic", "model_parts", "plain_text", "tables"}

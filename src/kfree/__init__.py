@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
 from kfree.classifier import KFreeClassifier
+from kfree.field.contributions import Contributions
+from kfree.field.estimator import FieldClassifier, ViewNeighbors
 from kfree.inference.metropolis import Draws
 from kfree.posterior import Posterior
 
@@ -12,12 +14,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Contributions",
     "Draws",
+    "FieldClassifier",
     "KFreeClassifier",
     "ModelFileError",
     "PKNNClassifier",
     "Posterior",
     "StructuredKNNClassifier",
+    "ViewNeighbors",
     "load",
     "save",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.classifier import KFreeClassifier
+from kfree.field.estimator import FieldClassifier
 from kfree.label_noise import WrongLabels, estimate_wrong
 
 # Classifiers with leave-one-out probabilities; `training_rows` must know their rows.
-AUDITED = (KFreeClassifier,)
+AUDITED = (KFreeClassifier, FieldClassifier)
 # Stands where a row has fewer neighbors with the suggested label than were asked for.
 NOBODY = -1
 
@@ -101,7 +101,7 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
 
     Parameters
     ----------
-    model : KFreeClassifier or Pipeline that ends in one
+    model : KFreeClassifier, FieldClassifier or Pipeline that ends in one of them
         Fitted on the labels that are to be judged.
     n_neighbors : int, default=5
         How many neighbors to name that speak against a label.
@@ -131,8 +131,8 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
     classifier = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(classifier, AUDITED):
         raise TypeError(
-            "audit_labels needs a KFreeClassifier, or a Pipeline that ends in one; "
-            f"got {type(classifier).__name__}."
+            "audit_labels needs a KFreeClassifier or a FieldClassifier, or a Pipeline that ends in "
+            f"one; got {type(classifier).__name__}."
         )
     check_is_fitted(classifier)
     validation.check_n_listed(n_neighbors)
@@ -164,10 +164,24 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
 def training_rows(classifier: Any) -> tuple[np.ndarray, np.ndarray, Callable]:
     """Labels of the training rows, each row's neighbors (n_rows, n_neighbors), and their distance.
 
-    The distance is a function of rows and neighbors, both flat.
+    The distance is a function of rows and columns of the neighbors, both flat.
     """
-    fitted = classifier._model
-    return fitted.labels, fitted.graph.indices, partial(fitted.search.between, fitted.search.points)
+    if isinstance(classifier, FieldClassifier):
+        views = classifier.neighbors(None)
+        if not views:
+            raise ValueError(
+                "audit_labels names neighbors, but the model has no view that has any; give it "
+                "'scores', 'within' or a metric besides 'forest'."
+            )
+        # The first view stands for all of them.
+        first = next(iter(views.values()))
+        return classifier._assembly.labels, first.indices, lambda row, at: first.distances[row, at]
+    search, indices = classifier._model.search, classifier._model.graph.indices
+
+    def measure(row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        return search.between(search.points, row, indices[row, column])
+
+    return classifier._model.labels, indices, measure
 
 
 def strongest_other(
@@ -191,7 +205,7 @@ def nearest_with_label(
     chosen = np.full((len(indices), n), NOBODY, dtype=np.int64)
     far = np.full((len(indices), n), np.nan)
     chosen[row, place[row, column]] = indices[row, column]
-    far[row, place[row, column]] = measure(row, indices[row, column])
+    far[row, place[row, column]] = measure(row, column)
     # Beyond the first neighbors lists are in order across the candidates of k only.
     order = np.argsort(far, axis=1, kind="stable")
     return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(far, order, axis=1)

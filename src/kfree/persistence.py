@@ -36,6 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.atomic import replacing
 from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
 from kfree.classifier import KFreeClassifier
+from kfree.field.estimator import FieldClassifier
 from kfree.model_parts import check_parts
 from kfree.plain_text import quoted, shown
 from kfree.tables import TablePreparation
@@ -52,7 +53,7 @@ DEEPEST = 100
 # How many names of types an error lists.
 MOST_NAMES = 6
 
-CLASSIFIERS = (KFreeClassifier, PKNNClassifier, StructuredKNNClassifier)
+CLASSIFIERS = (KFreeClassifier, FieldClassifier, PKNNClassifier, StructuredKNNClassifier)
 OBJECTS = (
     *CLASSIFIERS,
     TablePreparation,

@@ -5,6 +5,7 @@ without a turn, and what differs in shade also differs in marker, fill or line s
 """
 
 from kfree.displays.decision_map import DecisionMap, DecisionMapDisplay, decision_map
+from kfree.displays.field import BlockWeightsDisplay, ContributionsDisplay
 from kfree.displays.k_posterior import KPosteriorDisplay, credible_set
 from kfree.displays.posterior import PosteriorDisplay
 from kfree.displays.ranges import beta_grid, k_range
@@ -12,6 +13,8 @@ from kfree.displays.reliability import Reliability, ReliabilityDisplay, reliabil
 from kfree.displays.trace import TraceDisplay
 
 __all__ = [
+    "BlockWeightsDisplay",
+    "ContributionsDisplay",
     "DecisionMap",
     "DecisionMapDisplay",
     "KPosteriorDisplay",

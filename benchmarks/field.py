@@ -1,0 +1,209 @@
+"""FieldClassifier against its targets, one command for each.
+
+    python benchmarks/field.py --only noise leave-one-out
+    python benchmarks/field.py                               all of them; an hour
+
+Targets on data sets that are shared need the folder of data sets (see benchmarks/quality.py). Times
+mean something on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from quality import cross_validated, load
+from sklearn.ensemble import RandomForestClassifier
+from threadpoolctl import threadpool_limits
+
+from kfree import FieldClassifier
+from kfree.evaluation import DataNotFound, data
+from kfree.field.columns import learn_columns
+from kfree.field.within import learn_whitening
+from kfree.neighbors.metric import Minkowski
+from kfree.neighbors.search import make_search
+
+CLIP = 1e-6
+
+
+def loss(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    at_label = probabilities[np.arange(len(labels)), labels]
+    return -np.log(np.clip(at_label, CLIP, 1.0 - CLIP))
+
+
+def noise(jobs: int) -> list[str]:
+    """Labels that are pure noise: mean and worst log loss of ten draws; target 0.71."""
+    lines = []
+    for n_features in (5, 400):
+        found = []
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            X, new = rng.normal(size=(200, n_features)), rng.normal(size=(2000, n_features))
+            y, y_new = rng.integers(0, 2, 200), rng.integers(0, 2, 2000)
+            model = FieldClassifier(n_jobs=jobs).fit(X, y)
+            found.append(loss(model.predict_proba(new), y_new).mean())
+        lines.append(
+            f"200 x {n_features}: log loss {np.mean(found):.4f}, worst of ten {max(found):.4f} "
+            "(target 0.71, ideal 0.6931)"
+        )
+    return lines
+
+
+def letter(jobs: int) -> list[str]:
+    """15,000 + 5,000 rows of letter beside a forest of 300; targets 0.09 and 4 times the forest."""
+    problem = load("letter", None)
+    train, test = slice(0, 15000), slice(15000, None)
+    lines, seconds = [], {}
+    for name, model in (
+        ("field", FieldClassifier(n_jobs=jobs)),
+        ("forest", RandomForestClassifier(300, n_jobs=jobs, random_state=0)),
+    ):
+        start = time.perf_counter()
+        model.fit(problem.X[train], problem.y[train])
+        probabilities = model.predict_proba(problem.X[test])
+        seconds[name] = time.perf_counter() - start
+        mean = loss(probabilities, problem.y[test]).mean()
+        right = (probabilities.argmax(axis=1) == problem.y[test]).mean()
+        lines.append(f"{name}: log loss {mean:.4f}, accuracy {right:.4f}, {seconds[name]:.1f} s")
+    lines.append(f"{seconds['field'] / seconds['forest']:.1f} times the forest's time (target 4)")
+    return lines
+
+
+def thousand_classes(jobs: int) -> list[str]:
+    """20,000 x 16, 1,000 classes: targets 90 s and 3 GiB of fit and 2,000 predictions."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(1000, 16))
+    y = rng.integers(0, 1000, 22000)
+    X = centers[y] + 0.8 * rng.normal(size=(22000, 16))
+    start = time.perf_counter()
+    model = FieldClassifier(n_jobs=jobs).fit(X[:20000], y[:20000])
+    fitted = time.perf_counter()
+    probabilities = model.predict_proba(X[20000:])
+    done = time.perf_counter()
+    labels = np.searchsorted(model.classes_, y[20000:])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return [
+        f"fit {fitted - start:.1f} s, predict {done - fitted:.1f} s (target 90 s together), peak "
+        f"{peak:.2f} GiB (target 3), log loss {loss(probabilities, labels).mean():.4f}, accuracy "
+        f"{(probabilities.argmax(axis=1) == labels).mean():.4f}"
+    ]
+
+
+def large(jobs: int) -> list[str]:
+    """100,000 x 20, 5 classes: fit against the two neighbor graphs; target 5 times."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 100_000)
+    X = rng.normal(size=(100_000, 20)) + 0.7 * rng.normal(size=(5, 20))[y]
+    columns = learn_columns(X)
+    whitened = learn_whitening(columns.standardized(X), y, 5)(columns.standardized(X))
+    start = time.perf_counter()
+    for points, p, length in ((columns.normal_scores(X), 1.0, 128), (whitened, 2.0, 192)):
+        space = Minkowski(p)
+        make_search(space, space.points(points), "auto").graph(length, jobs)
+    graphs = time.perf_counter() - start
+    start = time.perf_counter()
+    FieldClassifier(n_jobs=jobs, verbose=1).fit(X, y)
+    fit = time.perf_counter() - start
+    return [f"graphs {graphs:.1f} s, fit {fit:.1f} s: {fit / graphs:.1f} times (target 5)"]
+
+
+def leave_one_out(jobs: int) -> list[str]:
+    """Against fits without the row, 5 data sets x 40 rows; targets 0.005 and 0.003."""
+    differences, biases = [], []
+    for name in ("heart_statlog", "ionosphere", "vehicle", "wdbc", "iris"):
+        problem = load(name, 600)
+        X, y = problem.X, problem.y
+        model = FieldClassifier(n_jobs=jobs).fit(X, y)
+        rows = np.random.default_rng(0).permutation(len(y))[:40]
+        quick, long = model.predict_proba(None)[rows], []
+        for row in rows:
+            others = np.delete(np.arange(len(y)), row)
+            refit = FieldClassifier(n_jobs=jobs).fit(X[others], y[others])
+            long.append(refit.predict_proba(X[[row]])[0])
+        difference = np.abs(quick - np.array(long)).mean()
+        gap = loss(quick, y[rows]) - loss(np.array(long), y[rows])
+        differences.append(difference)
+        biases.append(gap.mean())
+        print(
+            f"  {name}: mean difference of a probability {difference:.4f}, bias of the log loss "
+            f"{gap.mean():+.4f}, its standard error {gap.std() / np.sqrt(len(rows)):.4f}",
+            flush=True,
+        )
+    return [
+        f"mean difference {np.mean(differences):.4f} (target 0.005), mean bias "
+        f"{np.mean(biases):+.4f}, worst {max(np.abs(biases)):.4f} (target 0.003)"
+    ]
+
+
+def small_sets(jobs: int) -> list[str]:
+    """The 32 shared data sets, at most 3,000 rows, four folds, beside a forest of 300."""
+    names = [name for name in data.names() if name not in ("digits", "glass")]
+    table = []
+    for name in names:
+        problem = load(name, 3000)
+        row = []
+        for model in ("field", "random forest"):
+            folds = cross_validated(problem, model, jobs)
+            row.append(
+                [
+                    np.mean([f["log_loss"] for f in folds]),
+                    np.mean([f["accuracy"] for f in folds]),
+                    np.mean([f["fit_seconds"] + f["predict_seconds"] for f in folds]),
+                ]
+            )
+        table.append(row)
+        (field, forest) = row
+        print(
+            f"  {name:15} field {field[0]:.4f} {field[1]:.4f} {field[2]:.2f} s   "
+            f"forest {forest[0]:.4f} {forest[1]:.4f} {forest[2]:.2f} s",
+            flush=True,
+        )
+    values = np.array(table)  # (n_data, 2, 3)
+    mean = values.mean(axis=0)
+    ratio = np.median(values[:, 0, 2] / values[:, 1, 2])
+    return [
+        f"log loss {mean[0, 0]:.4f} (target 0.240; forest {mean[1, 0]:.4f}), accuracy "
+        f"{mean[0, 1]:.4f}, forest + {mean[0, 1] - mean[1, 1]:.4f} (target 0.030)",
+        f"lower log loss than the forest on {(values[:, 0, 0] < values[:, 1, 0]).sum()} of "
+        f"{len(values)}; median time {ratio:.2f} of the forest's (target 1)",
+    ]
+
+
+TARGETS: dict[str, Callable[[int], list[str]]] = {
+    "noise": noise,
+    "leave-one-out": leave_one_out,
+    "thousand-classes": thousand_classes,
+    "letter": letter,
+    "large": large,
+    "small-sets": small_sets,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/field.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", nargs="+", choices=list(TARGETS), metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="threads")
+    options = parser.parse_args()
+    for name in options.only or list(TARGETS):
+        print(f"{name}: {TARGETS[name].__doc__}", flush=True)
+        try:
+            with threadpool_limits(options.jobs):
+                for line in TARGETS[name](options.jobs):
+                    print(f"  {line}", flush=True)
+        except DataNotFound as notice:
+            print(f"  not measured. {notice}", file=sys.stderr)
+        except KeyboardInterrupt:
+            return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

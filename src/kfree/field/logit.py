@@ -1,0 +1,240 @@
+"""The pseudo-likelihood of the labels under the logit, its gradient, its curvature, its mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import Bounds, minimize
+
+from kfree.field.design import Design, Weights, logits
+
+# How many steps the optimizer remembers.
+MEMORY = 20
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Class probabilities of the pairs, and what the classes that are not near have together."""
+
+    near: np.ndarray  # (n_pairs,)
+    log_normalizer: np.ndarray  # (n_rows,) log sum_c exp(eta_ic)
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Minus the second derivative of the log likelihood, without that between classes.
+
+    `of_class[c]` belongs to the weights (u_c, v_c, gamma_c); with the factor C / (C - 1) its
+    diagonal is that of the softmax seen along one class against the others. `of_shared` is exact.
+    """
+
+    of_shared: np.ndarray  # (n_own, n_own)
+    of_class: np.ndarray  # (n_classes, n_weights, n_weights)
+
+
+@dataclass(frozen=True)
+class Precisions:
+    """The prior's precision of every weight."""
+
+    shared: np.ndarray  # (n_own,)
+    of_class: np.ndarray  # (n_weights,) of u_c, v_c and gamma_c
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labels and weights of the rows that a logit is fitted to."""
+
+    labels: np.ndarray  # (n_rows,)
+    weights: np.ndarray  # (n_rows,)
+    pair: np.ndarray  # (n_rows,) the pair of each row with its own label, or -1
+
+
+def softmax(design: Design, eta: np.ndarray, offset: np.ndarray) -> Shares:
+    """Class probabilities from logits."""
+    if design.everywhere:
+        table = eta.reshape(design.n_classes, design.n_rows)
+        top = table.max(axis=0)
+        near = np.exp(table - top)
+        total = near.sum(axis=0)
+        near /= total
+        return Shares(near.ravel(), top + np.log(total))
+    order, starts = design.by_row
+    highest = offset.max()
+    top = np.maximum(np.maximum.reduceat(eta[order], starts), highest)
+    near = np.exp(eta - top[design.row])
+    far = np.exp(offset - highest)
+    count = np.bincount(design.row, minlength=design.n_rows)
+    rest = far.sum() - np.bincount(design.row, far[design.label], design.n_rows)
+    rest = np.where(count < design.n_classes, np.maximum(rest, 0.0), 0.0) * np.exp(highest - top)
+    total = np.bincount(design.row, near, design.n_rows) + rest
+    return Shares(near / total[design.row], top + np.log(total))
+
+
+def loss_and_gradient(design: Design, rows: Rows, weights: Weights) -> tuple[float, Weights]:
+    """Minus the weighted log likelihood, and its derivative by each weight."""
+    eta = logits(design, weights)
+    shares = softmax(design, eta, weights.offset)
+    there = rows.pair >= 0
+    at_label = np.where(there, eta[rows.pair], weights.offset[rows.labels])
+    loss = float(rows.weights @ (shares.log_normalizer - at_label))
+    residual = rows.weights[design.row] * shares.near
+    residual[rows.pair[there]] -= rows.weights[there]
+
+    own = np.empty(weights.own.shape)
+    offset = np.add.reduceat(np.append(residual, 0.0), design.starts[:-1])
+    offset[np.diff(design.starts) == 0] = 0.0
+    for c in range(design.n_classes):
+        part = design.of_class(c)
+        own[c] = residual[part] @ design.values[part]
+    if design.linear.shape[1]:
+        linear = residual.reshape(design.n_classes, design.n_rows) @ design.linear
+    else:
+        linear = np.zeros(weights.linear.shape)
+    if not design.everywhere:
+        offset += _far(design, rows.weights, shares, weights.offset)
+        offset -= np.bincount(rows.labels[~there], rows.weights[~there], minlength=design.n_classes)
+    return loss, Weights(own.sum(axis=0), own, linear, offset)
+
+
+def _far(design: Design, row_weights: np.ndarray, shares: Shares, offset: np.ndarray) -> np.ndarray:
+    """The sum over rows of the probability of each class where it is not near: (n_classes,)."""
+    highest = offset.max()
+    scale = row_weights * np.exp(highest - shares.log_normalizer)
+    near = np.bincount(design.label, scale[design.row], design.n_classes)
+    return np.exp(offset - highest) * np.maximum(scale.sum() - near, 0.0)
+
+
+def curvature(design: Design, rows: Rows, shares: Shares, offset: np.ndarray) -> Curvature:
+    """The second derivative at the probabilities `shares`."""
+    n_classes, n_own = design.n_classes, design.values.shape[1]
+    n_linear = design.linear.shape[1]
+    n_weights = n_own + n_linear + 1
+    of_class = np.empty((n_classes, n_weights, n_weights))
+    second = np.zeros((n_own, n_own))
+    mean = np.zeros((design.n_rows, n_own))
+    factor = n_classes / (n_classes - 1)
+    for c in range(n_classes):
+        part = design.of_class(c)
+        row = slice(None) if design.everywhere else design.row[part]
+        g, p, w = design.values[part], shares.near[part], rows.weights[row]
+        whole = np.column_stack([g, design.linear[row], np.ones(len(g))])
+        of_class[c] = (whole * (factor * w * p * (1.0 - p))[:, None]).T @ whole
+        weighted = g * p[:, None]
+        second += (weighted * w[:, None]).T @ g
+        mean[row] += weighted
+    if not design.everywhere:
+        of_class[:, -1, -1] += _far(design, rows.weights, shares, offset)
+    of_shared = second - (mean * rows.weights[:, None]).T @ mean
+    return Curvature(of_shared, of_class)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Where the optimizer stopped."""
+
+    weights: Weights
+    loss: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of the weights in which a curvature with the prior's precision is one.
+
+    For the weights of a class L^-1 where L L' = curvature + precision, for the shared weights,
+    which have a bound each, one unit each.
+    """
+
+    shared: np.ndarray  # (n_own,)
+    of_class: np.ndarray  # (n_classes, n_weights, n_weights)
+
+
+def units_of(bend: Curvature, precisions: Precisions) -> Units:
+    """The units that `bend` and the prior suggest."""
+    return Units(
+        1.0 / np.sqrt(np.diag(bend.of_shared) + precisions.shared),
+        np.stack([_inverse_root(one, precisions.of_class) for one in bend.of_class]),
+    )
+
+
+def find_mode(
+    design: Design,
+    rows: Rows,
+    precisions: Precisions,
+    start: Weights,
+    units: Units,
+    max_iter: int,
+    tol: float,
+    gain: float = 1e-15,
+) -> Mode:
+    """The weights of highest posterior density, by L-BFGS.
+
+    In the right `units` few steps lead to the mode, and `tol` bounds the gradient in these units.
+    A step that gains less than the share `gain` of the loss is the last.
+    """
+    n_own, n_linear = design.values.shape[1], design.linear.shape[1]
+    n_classes = design.n_classes
+    root_shared, root_class = units.shared, units.of_class
+    split = (n_own, n_own + n_linear)
+
+    def weights_at(z: np.ndarray) -> Weights:
+        of_class = np.matmul(
+            root_class.transpose(0, 2, 1), z[n_own:].reshape(n_classes, -1)[:, :, None]
+        )[:, :, 0]
+        return Weights(
+            start.shared + root_shared * z[:n_own],
+            start.own + of_class[:, : split[0]],
+            start.linear + of_class[:, split[0] : split[1]],
+            start.offset + of_class[:, -1],
+        )
+
+    def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = weights_at(z)
+        loss, slope = loss_and_gradient(design, rows, weights)
+        whole = np.column_stack([weights.own, weights.linear, weights.offset])
+        by_class = np.column_stack([slope.own, slope.linear, slope.offset])
+        by_class += precisions.of_class * whole
+        by_shared = slope.shared + precisions.shared * weights.shared
+        loss += 0.5 * float(precisions.shared @ weights.shared**2)
+        loss += 0.5 * float((precisions.of_class * whole**2).sum())
+        scaled = np.matmul(root_class, by_class[:, :, None]).ravel()
+        return loss, np.concatenate([root_shared * by_shared, scaled])
+
+    # No neighbor of a class speaks against it: shared weights are zero or positive.
+    n_free = n_classes * (n_own + n_linear + 1)
+    lowest = np.concatenate([-start.shared / root_shared, np.full(n_free, -np.inf)])
+    bounds = Bounds(lowest, np.inf)
+    found = minimize(
+        objective,
+        np.zeros(n_own + n_classes * (n_own + n_linear + 1)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={
+            "maxiter": max_iter,
+            "maxfun": 4 * max_iter,
+            "maxcor": MEMORY,
+            "gtol": tol,
+            "ftol": gain,
+        },
+    )
+    # At its bound a weight may be pushed further down.
+    held = (found.x <= lowest) & (found.jac > 0.0)
+    steep = np.abs(found.jac[~held]).max()
+    # Where rounding lets no step go down any further, the mode is as near as it can be.
+    converged = bool(steep <= tol or (found.status == 2 and steep <= 100 * tol))
+    weights = weights_at(found.x)
+    # Rounding may leave a bounded weight a hair below zero.
+    weights = replace(weights, shared=np.maximum(weights.shared, 0.0))
+    return Mode(weights, float(found.fun), int(found.nit), converged)
+
+
+def _inverse_root(matrix: np.ndarray, precision: np.ndarray) -> np.ndarray:
+    """L^-1 where L L' = matrix + diag(precision)."""
+    if not len(matrix):
+        return matrix
+    lower = np.linalg.cholesky(matrix + np.diag(precision))
+    return solve_triangular(lower, np.eye(len(matrix)), lower=True)

@@ -1,0 +1,113 @@
+"""What a fitted field holds, as plain arrays, and back.
+
+Searches are not kept: they follow from the rows. Arrays may come from a file that somebody else
+made, so they are judged before they are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from kfree.field.assembly import Assembly
+from kfree.field.columns import Columns
+from kfree.field.design import Weights
+from kfree.field.features import Reading
+from kfree.field.forest import Forest
+from kfree.field.linear import Projection
+from kfree.field.views import FOREST, Spec, make_view
+from kfree.field.within import Whitening
+from kfree.neighbors.given_graph import NeighborLists
+
+HeldOut = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def field_state(
+    specs: list[Spec], rows: Any, assembly: Assembly, weights: Weights, held_out: HeldOut
+) -> dict[str, Any]:
+    """All that a fitted FieldClassifier knows."""
+    return {
+        "specs": [[spec.name, spec.metric, spec.params] for spec in specs],
+        "rows": _plain(rows) if isinstance(rows, NeighborLists) else rows,
+        "labels": assembly.labels,
+        "length": assembly.length,
+        "columns": _plain(assembly.columns),
+        "whitenings": [_plain(view.whitening) for view in assembly.views],
+        "readings": [[one.unit, list(one.fractions), list(one.ranks)] for one in assembly.readings],
+        "projections": None
+        if assembly.projections is None
+        else [_plain(one) for one in assembly.projections],
+        "forest": _plain(assembly.forest),
+        "weights": _plain(weights),
+        "held_out": list(held_out),
+    }
+
+
+def restored_field(
+    state: dict[str, Any], n_classes: int
+) -> tuple[list[Spec], Any, Assembly, Weights, HeldOut]:
+    """The parts that `field_state` was made of."""
+    rows, labels, length = state["rows"], state["labels"], state["length"]
+    if isinstance(rows, dict):
+        rows = NeighborLists(**rows)
+    n_rows = len(rows)
+    _demand(labels.shape == (n_rows,) and labels.dtype.kind == "i", "labels")
+    _demand(labels.min() >= 0 and labels.max() < n_classes, "labels")
+    _demand(0 < length < n_rows, "neighbors")
+    specs = [Spec(*spec) for spec in state["specs"]]
+    columns = None if state["columns"] is None else Columns(**state["columns"])
+    whitenings = [None if one is None else Whitening(**one) for one in state["whitenings"]]
+    searched = [spec for spec in specs if spec.name != FOREST]
+    views = tuple(
+        make_view(spec, rows, columns, labels, n_classes, whitening)
+        for spec, whitening in zip(searched, whitenings, strict=True)
+    )
+    readings = tuple(
+        Reading(unit, tuple(fractions), tuple(ranks), n_classes)
+        for unit, fractions, ranks in state["readings"]
+    )
+    for reading in readings:
+        within = all(0 < k <= length for k in reading.fractions + reading.ranks)
+        _demand(within and reading.unit > 0.0, "readings")
+    projections = None
+    if state["projections"] is not None:
+        first, second = (Projection(**one) for one in state["projections"])
+        projections = first, second
+    forest = None if state["forest"] is None else _forest(state["forest"], n_classes)
+    weights = Weights(**state["weights"])
+    for field in fields(Weights):
+        _demand(bool(np.isfinite(getattr(weights, field.name)).all()), "weights")
+    _demand(weights.offset.shape == (n_classes,), "weights")
+    row, starts, eta = state["held_out"]
+    _demand(row.shape == eta.shape and starts.shape == (n_classes + 1,), "logits")
+    _demand(len(row) > 0 and row.min() >= 0 and row.max() < n_rows, "logits")
+    _demand(starts[0] == 0 and starts[-1] == len(row), "logits")
+    _demand(bool((np.diff(starts) >= 0).all()), "logits")
+    assembly = Assembly(labels, n_classes, length, columns, views, readings, projections, forest)
+    return specs, rows, assembly, weights, (row, starts, eta)
+
+
+def _forest(state: dict[str, Any], n_classes: int) -> Forest:
+    forest = Forest(**state)
+    nodes = np.arange(len(forest.left))
+    _demand(forest.shares.shape == (len(nodes), n_classes), "trees")
+    leaf = (forest.left == nodes) & (forest.right == nodes)
+    # Children come after their parent, so that every walk ends.
+    down = (forest.left > nodes) & (forest.right > nodes)
+    _demand(bool((leaf | down).all()), "trees")
+    _demand(forest.left.max() < len(nodes) and forest.right.max() < len(nodes), "trees")
+    _demand(forest.roots.min() >= 0 and forest.roots.max() < len(nodes), "trees")
+    return forest
+
+
+def _plain(record: Any) -> dict[str, Any] | None:
+    if record is None:
+        return None
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def _demand(fine: bool, what: str) -> None:
+    if not fine:
+        raise ValueError(f"The {what} of the saved model do not fit together.")

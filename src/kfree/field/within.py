@@ -1,0 +1,79 @@
+"""Rows whitened by the covariance within classes, each training row measured without itself.
+
+S = (1 - rho) * scatter / n + rho * mu * I, the Ledoit-Wolf covariance of rows minus their class's
+mean. A training row that helped to make S finds itself too near to its own class. Without row i
+
+    d_-i(i, j)^2 = d(i, j)^2 + kappa_i (z_i' S^-1 (x_i - x_j))^2
+
+with z_i = x_i minus the mean of its class of n_c rows, k_i = (1 - rho) / n * n_c / (n_c - 1) and
+kappa_i = k_i / (1 - k_i z_i' S^-1 z_i): S loses k_i z_i z_i', which Sherman and Morrison invert.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.covariance import ledoit_wolf
+
+from kfree.field.searching import Lists
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """x -> x @ matrix, and what each training row is to itself."""
+
+    matrix: np.ndarray  # (n_features, n_features), matrix @ matrix.T = S^-1
+    means: np.ndarray  # (n_classes, n_features), of whitened rows
+    shrinkage: float  # rho
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Rows as they are compared."""
+        return X @ self.matrix
+
+
+def class_means(X: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
+    """The mean row of each class: (n_classes, n_features)."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(n_classes))
+    sums = np.add.reduceat(X[order], starts, axis=0)
+    return sums / np.bincount(labels, minlength=n_classes)[:, None]
+
+
+def learn_whitening(X: np.ndarray, labels: np.ndarray, n_classes: int) -> Whitening:
+    """The whitening by S of standardized training rows."""
+    means = class_means(X, labels, n_classes)
+    covariance, shrinkage = ledoit_wolf(X - means[labels], assume_centered=True)
+    values, vectors = np.linalg.eigh(covariance)
+    # Rows that do not differ within their classes leave S at 0: then any scale is as good.
+    largest = values[-1] if values[-1] > 0.0 else 1.0
+    root = 1.0 / np.sqrt(np.maximum(values, 1e-12 * largest))
+    matrix = vectors * root
+    return Whitening(matrix, means @ matrix, float(shrinkage))
+
+
+def without_themselves(
+    lists: Lists, length: int, points: np.ndarray, labels: np.ndarray, whitening: Whitening
+) -> Lists:
+    """The lists of whitened training rows as S without the row has them, cut to `length`."""
+    n_points = len(points)
+    sizes = np.bincount(labels)[labels].astype(float)
+    z = points - whitening.means[labels]  # (n_points, n_features)
+    k = (1.0 - whitening.shrinkage) / n_points * sizes / np.maximum(sizes - 1.0, 1.0)
+    spread = np.einsum("ij,ij->i", z, z)
+    # A row that alone spans a direction of S: 1 - k z'S^-1 z is 0 but for rounding.
+    kappa = k / np.maximum(1.0 - k * spread, 1e-6)
+    along = np.einsum("ij,ij->i", z, points)
+    # z_i' x_j for the listed j, without (n_points, length, n_features) at once.
+    product = np.empty(lists.indices.shape)
+    step = max(1, (1 << 22) // max(1, lists.indices.shape[1] * points.shape[1]))
+    for first in range(0, n_points, step):
+        rows = slice(first, first + step)
+        product[rows] = np.einsum("id,ijd->ij", z[rows], points[lists.indices[rows]])
+    away = along[:, None] - product
+    squares = lists.distances**2 + kappa[:, None] * away**2
+    order = np.lexsort((lists.indices, squares), axis=1)[:, :length]
+    return Lists(
+        np.take_along_axis(lists.indices, order, axis=1),
+        np.sqrt(np.take_along_axis(squares, order, axis=1)),
+    )

@@ -1,0 +1,147 @@
+"""The field beside its slow twin: features, mode, evidence, probabilities, leave-one-out."""
+
+import numpy as np
+import pytest
+
+import naive_field as naive
+from kfree import FieldClassifier
+from kfree.field import evidence
+from kfree.field.assembly import learn
+from kfree.field.design import logits, spread_out
+from kfree.field.evidence import fit_by_evidence
+from kfree.field.leave_one_out import held_out_logits
+from kfree.field.logit import Rows, find_mode, units_of
+from kfree.field.views import Spec
+from kfree.neighbors.threads import single_products
+
+SPECS = [Spec("scores"), Spec("within")]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with single_products():
+        yield
+
+
+def problem(n_classes, seed=0, n=36, n_features=3, ties=False):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    X = rng.normal(size=(n, n_features)) + 1.2 * y[:, None] * (np.arange(n_features) == 0)
+    new = rng.normal(size=(9, n_features)) * 1.5
+    if ties:
+        X, new = X.round(), new.round()
+    return X, y, new
+
+
+def table(design):
+    """Own-class features as (n_rows, n_classes, n_own)."""
+    shape = (design.n_classes, design.n_rows, -1)
+    return design.values.reshape(shape).transpose(1, 0, 2)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_features(n_classes, ties):
+    X, y, new = problem(n_classes, ties=ties)
+    length = 20
+    # With ties at the list's end, who is on it is a matter of rounding: here everybody is.
+    length = len(X) - 1 if ties else length
+    assembly, design = learn(X, y, n_classes, SPECS, True, length, None, None)
+    for found, rows in (
+        (design, None),
+        (assembly.design(new, assembly.new_lists(new, 1), None), new),
+    ):
+        G, linear = naive.design(X, y, n_classes, rows, length)
+        np.testing.assert_allclose(table(found), G, atol=1e-9)
+        np.testing.assert_allclose(found.linear, linear, atol=1e-9)
+
+
+def test_a_class_of_one_row_and_a_constant_column():
+    X, y, new = problem(3, n=30)
+    y[0], X[:, 2] = 3, 5.0
+    assembly, design = learn(X, y, 4, SPECS, True, 29, None, None)
+    for found, rows in (
+        (design, None),
+        (assembly.design(new, assembly.new_lists(new, 1), None), new),
+    ):
+        G, linear = naive.design(X[:, :2], y, 4, None if rows is None else rows[:, :2], 29)
+        fractions = [0, 1, 2, 3]
+        np.testing.assert_allclose(table(found)[:, :, fractions], G[:, :, fractions], atol=1e-9)
+        np.testing.assert_allclose(found.linear[:, [0, 1, 3, 4]], linear, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_mode_and_evidence(n_classes, monkeypatch):
+    monkeypatch.setattr(evidence, "ROUGH", 1e-8)
+    monkeypatch.setattr(evidence, "ROUGH_GAIN", 1e-15)
+    X, y, _ = problem(n_classes, n=30, n_features=2)
+    weights = np.random.default_rng(1).choice([0.0, 1.0, 2.5], size=len(y))
+    assembly, design = learn(X, y, n_classes, SPECS, True, 12, None, None)
+    fit = fit_by_evidence(design, y, weights, assembly.blocks(), 2000, 1e-7)
+    assert fit.converged
+    G, linear = naive.design(X, y, n_classes, None, 12)
+    reading = assembly.readings[0]
+    parts = naive.blocks(len(reading.fractions), len(reading.ranks), 2)
+    w, precision, log_evidence = naive.fit(G, linear, y, weights, parts)
+    np.testing.assert_allclose(fit.precision, precision, rtol=1e-4)
+    assert fit.log_evidence == pytest.approx(log_evidence, abs=1e-4)
+    own = naive.unpack(w, G.shape[2], linear.shape[1], n_classes)
+    for found, wanted in zip(
+        (fit.weights.shared, fit.weights.own, fit.weights.linear, fit.weights.offset),
+        own,
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_probabilities(noise):
+    X, y, new = problem(3, n=40, n_features=2)
+    if noise:
+        y = np.random.default_rng(0).permutation(y)
+    model = FieldClassifier(views=("scores", "within"), n_neighbors=15).fit(X, y)
+    reading = model._assembly.readings[0]
+    parts = naive.blocks(len(reading.fractions), len(reading.ranks), 2)
+    # The rounds before the last stop early, so the precisions are taken from the model.
+    n_own, n_linear = len(model._weights.shared), 4
+    every = naive.spread(model.precision_[:-1], parts, n_own, n_linear, 3)
+    G, linear = naive.design(X, y, 3, None, 15)
+    w = naive.mode(G, linear, y, np.ones(len(y)), every, np.zeros(len(every)))
+    offset, log_evidence = naive.nothing(y, np.ones(len(y)), 3)
+    trust = naive.trust(model.log_evidence_, log_evidence)
+    assert model.trust_ == pytest.approx(trust, abs=1e-6)
+    assert trust < 0.9 if noise else trust > 0.9
+    eta = offset + trust * (naive.logits(w, *naive.design(X, y, 3, new, 15)) - offset)
+    expected = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-4)
+    if not noise:
+        # And the early stop costs next to nothing against rounds that go to the mode.
+        _, precision, _ = naive.fit(G, linear, y, np.ones(len(y)), parts)
+        np.testing.assert_allclose(model.precision_[:-1], precision, rtol=0.1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_is_the_mode_without_the_row(weighted):
+    X, y, _ = problem(3, n=60, n_features=2, seed=3)
+    weights = np.where(np.arange(len(y)) % 7 == 0, 2.0, 1.0) if weighted else np.ones(len(y))
+    assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
+    fit = fit_by_evidence(design, y, weights, assembly.blocks(), 500, 1e-6)
+    rows = Rows(y, weights, design.pair_of(y))
+    found = spread_out(design, held_out_logits(design, rows, fit), fit.weights.offset)
+    seen = spread_out(design, logits(design, fit.weights), fit.weights.offset)
+    exact, units = np.empty(found.shape), units_of(fit.bend, fit.precisions)
+    for i in range(len(y)):  # the features stay: they leave the row out already
+        left = weights.copy()
+        left[i] = 0.0
+        without = find_mode(
+            design, Rows(y, left, rows.pair), fit.precisions, fit.weights, units, 500, 1e-7
+        ).weights
+        exact[i] = spread_out(design, logits(design, without), without.offset)[i]
+
+    def loss(eta):
+        return np.log(np.exp(eta).sum(axis=1)) - eta[np.arange(len(y)), y]
+
+    bias = (loss(found) - loss(exact)).mean()
+    optimism = (loss(exact) - loss(seen)).mean()
+    assert optimism > 0.02
+    assert abs(bias) < 0.1 * optimism
