@@ -246,7 +246,8 @@ def count_patterns(
         shown_by, _, n_points = distinct_hashes(key)
         order = np.argsort(key[shown_by])
         shown_by, n_points = shown_by[order], n_points[order]
-        shown = count[:, shown_by].T
+        # Sorted, for whichever point shows a pattern, sums must round alike.
+        shown = np.sort(count[:, shown_by].T, axis=1)
         present = shown > 0
         n_present = present.sum(axis=1)
         parts.append(
