@@ -54,6 +54,18 @@ MAY_IMPORT["baselines"] = MODEL
 ABOVE = MODEL | {"baselines", "classifier"}
 MAY_IMPORT["displays"] = ABOVE
 MAY_IMPORT["persistence"] = ABOVE | {"atomic", "tables"}
+# Imports no Dask: what happens on a shard can be read and tested without a cluster.
+MAY_IMPORT["shards"] = {
+    "averaging",
+    "blocks",
+    "candidates",
+    "inference",
+    "likelihood",
+    "neighbors",
+    "training",
+    "validation",
+}
+MAY_IMPORT["dask"] = ABOVE | {"shards"}
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
 MAY_IMPORT["audit"] = ABOVE
@@ -72,6 +84,8 @@ MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
 OPTIONAL = {
+    "dask",
+    "distributed",
     "faiss",
     "matplotlib",
     "mpl_toolkits",
@@ -152,6 +166,12 @@ class TestModule:
         assert imported_on_import(tree) & OPTIONAL == set()
 
 
+def test_shards_know_nothing_of_dask():
+    for path in (PACKAGE / "shards").glob("*.py"):
+        names = imported(ast.parse(path.read_text(encoding="utf-8")), path)
+        assert {name.split(".")[0] for name in names} & {"dask", "distributed"} == set()
+
+
 def test_no_part_is_above_itself():
     def below(part):
         return MAY_IMPORT[part].union(*(below(other) for other in MAY_IMPORT[part]))
@@ -192,6 +212,7 @@ def test_an_early_import_is_seen():
     "module",
     [
         "kfree",
+        "kfree.dask",
         "kfree.displays",
         "kfree.evaluation",
         "kfree.persistence",

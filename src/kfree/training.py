@@ -223,7 +223,7 @@ def _likely_k_max(
 ) -> int:
     """How far the posterior of K is likely to go, from some rows that look as far as is allowed.
 
-    A candidate is ruled out if these rows show that, over all rows, it would be far behind the best.
+    A candidate is ruled out if these rows show that over all rows it would be far behind the best.
     Whatever this guess is, the posterior itself is then computed from all rows.
     """
     rows = pilot_rows(len(labels))

@@ -152,7 +152,7 @@ def check_classifier(estimator: Any) -> None:
 
 
 def check_candidates(estimator: Any, rows: Rows) -> tuple[Any, int | None]:
-    """The candidates of K as "auto", "all" or distinct numbers, and the largest of them if known."""
+    """The candidates of K as "auto", "all" or distinct numbers, and the largest if it is known."""
     k_values, auto = estimator.k_values, isinstance(estimator.k_max, str)
     if isinstance(k_values, str):
         one_of("k_values", k_values, ("auto", "all"))

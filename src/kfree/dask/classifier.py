@@ -17,7 +17,7 @@ from kfree import classifier as one_machine
 from kfree import validation
 from kfree.averaging import Average
 from kfree.dask import engine
-from kfree.dask.collections import array_of, collection_of, labels_of, rows_of, task
+from kfree.dask.collections import Rows, array_of, collection_of, labels_of, rows_of, task
 from kfree.dask.work import Work, check_open, find_client
 from kfree.inference.prior import GammaPrior
 from kfree.neighbors.graph import NeighborGraph
@@ -65,7 +65,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    structure, k_values, k_max, average, update, prior_shape, prior_scale, p, metric_params, algorithm
+    structure, k_values, k_max, average, update, prior_shape, prior_scale, p, metric_params, \
+algorithm
         As in `kfree.KFreeClassifier`.
     inference : {"quadrature"}, default="quadrature"
         The other kinds of inference are for one machine, and refused.
@@ -231,9 +232,7 @@ beta_mean_, beta_std_
         shards = engine.spread(work, parts, plan, first)
         prior = GammaPrior(float(self.prior_shape), float(self.prior_scale))
         joint, average = self.update == "joint", bool(self.average)
-        fitted = engine.train(
-            work, shards, self.structure, k_values, k_max, prior, joint, average
-        )
+        fitted = engine.train(work, shards, self.structure, k_values, k_max, prior, joint, average)
         return fitted, classes
 
     def predict_proba(self, X: Any) -> Any:
@@ -307,7 +306,7 @@ beta_mean_, beta_std_
             lazy(_variance_between, n_classes),
         )
 
-    def score(self, X: Any, y: Any) -> float:  # type: ignore[override]
+    def score(self, X: Any, y: Any) -> float:
         """The share of rows whose class is predicted right; works at once.
 
         Parameters
@@ -322,8 +321,6 @@ beta_mean_, beta_std_
         """
         averages, given = self._averages(X)
         if given is None:
-            from kfree.dask.collections import Rows
-
             given = Rows(averages, self._lengths(), False, None)
         labels = labels_of(y, given)
         work = Work(self.client_, 0)
@@ -384,7 +381,7 @@ beta_mean_, beta_std_
 
     def _settings(self) -> one_machine.KFreeClassifier:
         """The parameters that one machine knows too, judged there."""
-        own = {name: value for name, value in self.get_params(deep=False).items()}
+        own = dict(self.get_params(deep=False).items())
         for name in OWN_PARAMETERS:
             own.pop(name)
         settings = one_machine.KFreeClassifier(**own)
@@ -447,6 +444,11 @@ beta_mean_, beta_std_
             return engine.average_of_held_out(fitted), None
         given = rows_of(X)
         validation.check_names(self, given.meta)
+        if given.meta.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {given.meta.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
         read = partial(_read_new, self._settings(), self.n_features_in_)
         return engine.average_of_new(fitted, read, given), given
 

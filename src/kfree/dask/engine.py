@@ -98,7 +98,8 @@ def spread(work: Work, parts: list, plan: rows.Plan, first: np.ndarray) -> Shard
     boxes = task(
         "boxes", rows.make_boxes, n_points, [task("box", rows.box_of, shard) for shard in shards]
     )
-    return Shards(plan, known, shards, n_points, *work.keep([boxes]), first)
+    (kept_boxes,) = work.keep([boxes])
+    return Shards(plan, known, shards, n_points, kept_boxes, first)
 
 
 def merged_lists(shards: Shards, k: int, chosen: list | None = None) -> list:
@@ -164,7 +165,12 @@ def _incoming(shards: Shards, graphs: list) -> list:
         for shard, graph in zip(shards.shards, graphs, strict=True)
     ]
     return [
-        task("incoming", tables.make_incoming, shard, [task("edges", getitem, out, s) for out in sent])
+        task(
+            "incoming",
+            tables.make_incoming,
+            shard,
+            [task("edges", getitem, out, s) for out in sent],
+        )
         for s, shard in enumerate(shards.shards)
     ]
 
@@ -331,10 +337,7 @@ def average_of_held_out(fitted: Fitted) -> list:
         task(
             "whole-order",
             open_rows.in_whole_order,
-            [
-                task("part", open_rows.part_of_average, *pair, int(a), int(b))
-                for pair in of_shards
-            ],
+            [task("part", open_rows.part_of_average, *pair, int(a), int(b)) for pair in of_shards],
         )
         for a, b in zip(shards.first[:-1], shards.first[1:], strict=True)
     ]

@@ -43,7 +43,7 @@ class MergedSum(TrainingSum):
         self._terms = terms
 
     @property
-    def _patterns(self) -> Terms:  # type: ignore[override]
+    def _patterns(self) -> Terms:
         return self._terms
 
 

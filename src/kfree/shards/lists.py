@@ -98,13 +98,13 @@ def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
     """The k nearest of what rows found at home and elsewhere; every row has at least k entries."""
     n, at_home = lists.codes.shape
     met = [f for f in found if len(f.codes)]
-    again = np.unique(np.concatenate([f.row[f.length > 0] for f in met])) if met else []
+    none = [np.empty(0, dtype=np.int64)]
+    again = np.unique(np.concatenate(none + [f.row[f.length > 0] for f in met]))
     codes, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k))
     same = np.setdiff1d(np.arange(n), again)
     if len(same):
         codes[same], distances[same] = lists.codes[same, :k], lists.distances[same, :k]
     if len(again):
-        again = np.asarray(again)
         row = np.concatenate(
             [
                 np.repeat(np.arange(len(again)), at_home),

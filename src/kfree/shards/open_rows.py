@@ -279,9 +279,7 @@ def average_held_out(
     order = np.argsort(codes)
     n_rows, n_classes = len(block.rows), len(plan.classes)
     n = n_rows + len(codes)  # then come the labels
-    labels = np.concatenate(
-        [shard.labels[block.rows], label_of(codes, plan), np.arange(n_classes)]
-    )
+    labels = np.concatenate([shard.labels[block.rows], label_of(codes, plan), np.arange(n_classes)])
     mine = own.take(block.rows)
     joined = join_tables([mine, *(part.table for part in described)], n, n_classes)
     reverse = None

@@ -65,9 +65,7 @@ def make_incoming(shard: Shard, edges: Sequence[Edges]) -> ShardTable:
     return _by_row(shard, np.searchsorted(shard.codes, target), source, cell)
 
 
-def both_sides(
-    shard: Shard, graph: ShardGraph, incoming: ShardTable, structure: str
-) -> ShardTable:
+def both_sides(shard: Shard, graph: ShardGraph, incoming: ShardTable, structure: str) -> ShardTable:
     """Neighbors, and the points that have a row as a neighbor: twice, or once if both."""
     n, k_max = graph.codes.shape
     row = np.concatenate([np.repeat(np.arange(n), k_max), _owner(incoming)])
