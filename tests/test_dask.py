@@ -7,8 +7,10 @@ import itertools
 import os
 import pickle
 import signal
+import threading
 import time
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -20,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 import kfree
 import kfree.dask
 from kfree.dask import engine
+from kfree.neighbors.threads import run
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -38,7 +41,7 @@ def cluster():
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address=":0",
     ) as cluster:
         yield cluster
 
@@ -412,6 +415,20 @@ def test_a_model_of_one_machine_on_many_rows(client, one):
         kfree.dask.predict(one, NEW)
     with pytest.raises(NotFittedError):
         kfree.dask.predict(kfree.KFreeClassifier(), new)
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_n_jobs_is_threads_of_the_caller(client, backend):
+    def where(_):
+        time.sleep(0.02)
+        return os.getpid(), threading.get_ident()
+
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        found = run(where, range(8), None)
+    assert {pid for pid, _ in found} == {os.getpid()}
+    assert len({thread for _, thread in found}) == 2
+    with joblib.parallel_config(backend=backend):
+        assert len({thread for _, thread in run(where, range(4), None)}) == 1
 
 
 def test_what_is_said_on_the_way(client, capsys):
