@@ -11,11 +11,11 @@ import pytest
 from kfree import KFreeClassifier
 from kfree.candidates import make_candidates
 from kfree.inference.prior import GammaPrior
-from kfree.inference.quadrature import FIRST_TILT
+from kfree.inference.quadrature import integrate
 from kfree.inference.rules import training_posterior
 from kfree.neighbors.metric import make_space
 from kfree.shards import counting, lists, open_rows, rows, tables
-from kfree.training import KnownPosteriors
+from kfree.training import KnownPosteriors, beta_posterior
 
 
 @dataclass
@@ -134,17 +134,15 @@ def train(X, y, n_shards, by_space, k_max, structure="asymmetric", joint=True, a
                 [counting.evaluate(part, beta, derivatives, which) for part in curves]
             )
 
-        each = tuple(
-            counting.integrate(log_likelihood, n_k, prior, np.full(n_k, tilt))
-            for tilt in counting.TILTS
-        )
-        beta, likelihood = each[0], KnownPosteriors(each)
+        beta = integrate(log_likelihood, n_k, prior)
+        wide = integrate(log_likelihood, n_k, prior, np.full(n_k, 300.0))
+        likelihood = KnownPosteriors((beta, wide))
     else:
         terms = counting.add_up(
             [counting.count_shard(s, a) for s, a in zip(shards, around, strict=True)]
         )
-        beta = counting.integrate_patterns(terms, n_k, prior, FIRST_TILT)
         likelihood = counting.MergedSum(terms, n_k)
+        beta = beta_posterior(likelihood, prior)
     posterior = training_posterior(beta, candidates.log_prior, n_classes, plan.n_points)
     knowledge = open_rows.Knowledge(plan, structure, candidates, prior, posterior, joint, average)
     return Sharded(plan, shards, boxes, graphs, incoming, sides, around, knowledge, likelihood)
@@ -201,12 +199,12 @@ def test_rows_out_of_order_break_ties_wrongly():
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("make", [blobs, grid])
 def test_probabilities_are_those_of_one_machine(structure, joint, make):
-    X, y = make(300, 3, 3)
-    new = make(50, 3, 3, seed=1)[0]
+    X, y = make(150, 3, 3)
+    new = make(30, 3, 3, seed=1)[0]
     update = "joint" if joint else "conditional"
-    one = KFreeClassifier(k_max=40, structure=structure, update=update).fit(X, y)
+    one = KFreeClassifier(k_max=20, structure=structure, update=update).fit(X, y)
     for n_shards, by_space in [(4, True), (3, False)]:
-        sharded = train(X, y, n_shards, by_space, 40, structure, joint)
+        sharded = train(X, y, n_shards, by_space, 20, structure, joint)
         np.testing.assert_array_equal(sharded.knowledge.posterior.k_probabilities, one.k_posterior_)
         np.testing.assert_allclose(
             sharded.predict_proba(new), one.predict_proba(new), rtol=0, atol=1e-9
@@ -219,10 +217,10 @@ def test_probabilities_are_those_of_one_machine(structure, joint, make):
     [(2, "asymmetric"), (20, "asymmetric"), (100, "asymmetric"), (20, "boltzmann")],
 )
 def test_many_classes_and_sums_over_shards(n_classes, structure):
-    X, y = blobs(250, 2, n_classes)
-    new = blobs(30, 2, n_classes, seed=1)[0]
-    one = KFreeClassifier(k_max=40, structure=structure).fit(X, y)
-    sharded = train(X, y, 3, True, 40, structure, by_shard=True)
+    X, y = blobs(200, 2, n_classes)
+    new = blobs(20, 2, n_classes, seed=1)[0]
+    one = KFreeClassifier(k_max=15, structure=structure).fit(X, y)
+    sharded = train(X, y, 3, True, 15, structure, by_shard=True)
     np.testing.assert_allclose(
         sharded.knowledge.posterior.k_probabilities, one.k_posterior_, rtol=0, atol=1e-10
     )

@@ -25,12 +25,15 @@ from kfree.training import (
     TAIL,
     KnownPosteriors,
     auto_limit,
+    beta_posterior,
     pilot_rows,
     tail_mass,
     together,
     warn_of_tail,
 )
 
+# Up to so many neighbors in all (8 MB as labels), the training sum is made in one place.
+FEW_NEIGHBORS = 1 << 20
 # Up to so many patterns, over all shards, are added up on one worker; with more of them each shard
 # evaluates its own part of the sum.
 MOST_PATTERNS = 1 << 22
@@ -227,34 +230,34 @@ def _posteriors(
     """The posteriors of beta, and a task for what predictions know of the training labels."""
     n_k, n_classes = len(candidates), len(shards.plan.classes)
     each = list(zip(shards.shards, neighbors.around, strict=True))
+    if shards.plan.n_points * int(candidates.k[-1]) <= FEW_NEIGHBORS:
+        work.tell("the posterior of K and beta")
+        args = shards.shards, neighbors.around, n_classes
+        (likelihood,) = work.keep([task("likelihood", counting.whole_sum, *args)])
+        return work.fetch_one(
+            task("integrate", beta_posterior, likelihood, prior), "it"
+        ), likelihood
     if counting.few(n_classes):
         work.tell("patterns of labels")
         terms = work.keep([task("count-patterns", counting.count_shard, *pair) for pair in each])
         numbers = [task("n-patterns", counting.n_terms, part) for part in terms]
         number = sum(work.fetch(numbers, "shards"))
         if number <= MOST_PATTERNS:
-            (whole,) = work.keep([task("add-patterns", counting.add_up, terms)])
-            travels = number <= TRAVELING_PATTERNS or not average
-            tilts = counting.TILTS[:1] if travels else counting.TILTS
             work.tell("the posterior of K and beta")
-            found = work.fetch(
-                [
-                    task("integrate", counting.integrate_patterns, whole, n_k, prior, tilt)
-                    for tilt in tilts
-                ],
-                "the patterns",
-            )
-            if travels:
-                return found[0], task("likelihood", counting.MergedSum, whole, n_k)
-            return found[0], task("likelihood", as_it_is, KnownPosteriors(tuple(found)))
+            whole = task("add-patterns", counting.add_up, terms)
+            (likelihood,) = work.keep([task("likelihood", counting.MergedSum, whole, n_k)])
+            curves = work.fetch_one(task("integrate", beta_posterior, likelihood, prior), "it")
+            if number <= TRAVELING_PATTERNS or not average:
+                return curves, likelihood
+            return curves, task("likelihood", as_it_is, KnownPosteriors((curves,)))
     if not average:
         raise ValueError(
-            f"average=False is offered on Dask for few classes, whose patterns of labels can be "
-            f"counted; these are {n_classes} classes with too many patterns."
+            "average=False is offered on Dask where the patterns of labels can be carried along; "
+            f"{n_classes} classes in {shards.plan.n_points} rows show too many."
         )
     work.tell("the posterior of K and beta, by sums over shards")
-    found = _by_shards(work, each, candidates, prior, n_classes, max(shards.n_points))
-    return found[0], task("likelihood", as_it_is, KnownPosteriors(tuple(found)))
+    curves = _by_shards(work, each, candidates, prior, n_classes, max(shards.n_points))
+    return curves, task("likelihood", as_it_is, KnownPosteriors((curves,)))
 
 
 def _by_shards(
@@ -264,9 +267,9 @@ def _by_shards(
     prior: GammaPrior,
     n_classes: int,
     largest: int,
-) -> list[BetaPosterior]:
-    """The posteriors of beta for each of the slopes, where each shard sums its own terms."""
-    parts: list[list[BetaPosterior]] = [[] for _ in counting.TILTS]
+) -> BetaPosterior:
+    """The posteriors of beta, where each shard sums its own terms."""
+    parts = []
     for which in counting.groups_of_candidates(candidates.k, n_classes, largest):
         curves = work.keep([task("curves", counting.shard_curves, *pair, which) for pair in each])
 
@@ -279,12 +282,8 @@ def _by_shards(
             ]
             return work.fetch_one(task("sum", counting.sum_of_shards, values), "shards")
 
-        start = None
-        for tilt, done in zip(counting.TILTS, parts, strict=True):
-            slope = np.full(len(which), tilt)
-            done.append(integrate(log_likelihood, len(which), prior, slope, start))
-            start = done[-1].mode
-    return [together(done) for done in parts]
+        parts.append(integrate(log_likelihood, len(which), prior))
+    return together(parts)
 
 
 def average_of_new(fitted: Fitted, read: Callable, given: Rows) -> list:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfree.inference.prior import GammaPrior
-from kfree.inference.quadrature import BetaPosterior, integrate
 from kfree.likelihood.training_sum import (
     FEW_CLASSES,
     GROUP_ENTRIES,
@@ -26,11 +25,8 @@ from kfree.likelihood.training_sum import (
 from kfree.neighbors.structures import Neighborhoods, nearest_lists
 from kfree.shards.lists import Lists, make_graph
 from kfree.shards.rows import Plan, Shard, label_of
+from kfree.shards.tables import join_tables
 from kfree.training import pilot_k_max
-
-# The slopes of open labels that the posteriors of beta allow for where the likelihood itself is
-# too large to travel. Nodes beyond the first few are cheap: the density falls off fast there.
-TILTS = (3.0, 30.0, 1000.0)
 
 
 class MergedSum(TrainingSum):
@@ -70,10 +66,14 @@ def add_up(parts: Sequence[Terms | None]) -> Terms:
     return together([terms for terms in parts if terms is not None])
 
 
-def integrate_patterns(terms: Terms, n_k: int, prior: GammaPrior, tilt: float) -> BetaPosterior:
-    """The posteriors of beta of all candidates, allowing for labels of the slope `tilt`."""
-    curves = MergedSum(terms, n_k).curves(np.arange(n_k))
-    return integrate(curves, n_k, prior, np.full(n_k, tilt))
+def whole_sum(
+    shards: Sequence[Shard], tables: Sequence[Neighborhoods], n_classes: int
+) -> TrainingSum:
+    """The training sum of little data, all of it in one place and in the order of the whole."""
+    order = np.argsort(np.concatenate([shard.ids for shard in shards]))
+    labels = np.concatenate([shard.labels for shard in shards])[order]
+    table = join_tables(tables, 0, 0).take(order)
+    return TrainingSum(table, np.arange(n_classes), n_classes, None, labels)
 
 
 def groups_of_candidates(k: np.ndarray, n_classes: int, largest: int) -> list[np.ndarray]:

@@ -84,10 +84,11 @@ def label_table(
     plan: Plan, graph: ShardGraph, table: ShardTable | None, structure: str
 ) -> Neighborhoods:
     """The neighborhoods of a shard's rows, with labels in place of points."""
+    small = np.min_scalar_type(len(plan.classes))
     if table is None:
-        return nearest_lists(graph.k, label_of(graph.codes, plan))
+        return nearest_lists(graph.k, label_of(graph.codes, plan).astype(small))
     by_size = structure == "boltzmann2"
-    labels = label_of(table.codes, plan)
+    labels = label_of(table.codes, plan).astype(small)
     return Neighborhoods(graph.k, table.indptr, labels, table.cell, by_size, nearest=False)
 
 
@@ -131,13 +132,13 @@ def join_tables(tables: Sequence[Neighborhoods], shift: int, n_empty: int) -> Ne
         k_max = int(first.k[-1])
         lists = [table.neighbors.reshape(-1, k_max) for table in tables]
         nobody = np.zeros((n_empty, k_max), dtype=np.int64)
-        return nearest_lists(first.k, np.concatenate([*lists, nobody]) + shift)
+        return nearest_lists(first.k, np.concatenate([*lists, nobody]).astype(np.int64) + shift)
     length = [np.diff(table.indptr) for table in tables]
     indptr = np.cumsum(np.concatenate([[0], *length, np.zeros(n_empty, dtype=np.int64)]))
     return Neighborhoods(
         first.k,
         indptr,
-        np.concatenate([table.neighbors for table in tables]) + shift,
+        np.concatenate([table.neighbors for table in tables]).astype(np.int64) + shift,
         np.concatenate([table.cell for table in tables]),
         first.by_size,
         nearest=False,
