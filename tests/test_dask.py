@@ -23,6 +23,7 @@ import kfree
 import kfree.dask
 from kfree.dask import engine
 from kfree.neighbors.threads import run
+from kfree.training import KnownPosteriors
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -125,13 +126,43 @@ def test_settings(client, parameters):
     np.testing.assert_allclose(found.predict_proba(None), one.predict_proba(None), **CLOSE)
 
 
-def test_many_classes(client):
-    X, y = grid(300, 100)
+@pytest.mark.parametrize(
+    ("n_classes", "limits"),
+    [
+        (3, {"FEW_NEIGHBORS": 0}),
+        (3, {"FEW_NEIGHBORS": 0, "TRAVELING_PATTERNS": 0}),
+        (3, {"FEW_NEIGHBORS": 0, "MOST_PATTERNS": 0}),
+        (100, {}),
+        (100, {"FEW_NEIGHBORS": 0}),
+    ],
+    ids=str,
+)
+def test_where_the_training_sum_is_made(client, monkeypatch, n_classes, limits):
+    # In one place, from patterns that travel or stay, or shard by shard: as for large data.
+    for name, value in limits.items():
+        monkeypatch.setattr(engine, name, value)
+    X, y = grid(300, n_classes)
     found = model().fit(*arrays(X, y))
     one = kfree.KFreeClassifier(k_max=K_MAX).fit(X, y)
-    np.testing.assert_allclose(found.k_posterior_, one.k_posterior_, rtol=0, atol=1e-12)
+    by_shards = "MOST_PATTERNS" in limits or (n_classes == 100 and limits)
+    tolerance = 1e-12 if by_shards else 0.0
+    np.testing.assert_allclose(found.k_posterior_, one.k_posterior_, rtol=0, atol=tolerance)
     new = da.from_array(NEW, chunks=(40, 3))
     np.testing.assert_allclose(found.predict_proba(new), one.predict_proba(NEW), **CLOSE)
+    if by_shards:
+        with pytest.raises(ValueError, match="average=False is offered on Dask where"):
+            model(average=False).fit(*arrays(X, y))
+
+
+def test_a_row_beyond_every_posterior_is_refused():
+    # The control of posteriors that travel in place of the likelihood.
+    X, y = grid(60)
+    curves = kfree.KFreeClassifier(k_max=3).fit(X, y)._model.posterior.curves
+    known = KnownPosteriors((curves,))
+    assert known.allowing(np.full(3, 1.0)) is curves
+    narrow = dataclasses.replace(curves, bounded=np.zeros(3, dtype=bool))
+    with pytest.raises(ValueError, match="predict it on one machine"):
+        KnownPosteriors((narrow,)).allowing(np.full(3, 1e6))
 
 
 def test_k_max_is_found_as_on_one_machine(client):
@@ -321,6 +352,7 @@ def longest(value) -> int:
 
 
 def test_nothing_as_long_as_the_rows_reaches_the_client(client, monkeypatch):
+    monkeypatch.setattr(engine, "FEW_NEIGHBORS", 0)  # as for large data
     seen = []
     gather = distributed.Client.gather
 
