@@ -60,7 +60,7 @@ class Work:
             return self.client.gather(futures)
         except BaseException as error:
             lost = [i for i, future in enumerate(futures) if future.status in ("cancelled", "lost")]
-            self.client.cancel(futures)
+            _release(futures)
             if lost or _means_lost(error):
                 raise RuntimeError(lost_sentence(what, lost)) from error
             raise
@@ -73,9 +73,18 @@ class Work:
         """Leave nothing on the workers."""
         from distributed import futures_of
 
-        if self._kept and self.client.status == "running":
-            self.client.cancel(futures_of(self._kept))
+        _release(futures_of(self._kept))
         self._kept = []
+
+
+def _release(futures: Sequence[Any]) -> None:
+    """Let go of futures; what nobody else wants is stopped and forgotten.
+
+    Not `client.cancel`, which also cancels what others make of them, and in distributed 2026.8
+    breaks the connection if one of these is wanted by nobody.
+    """
+    for future in futures:
+        future.release()
 
 
 def _means_lost(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfree.neighbors.flat import expand
 from kfree.neighbors.graph import NEVER, cells
 from kfree.neighbors.structures import Neighborhoods, nearest_lists
 from kfree.shards.lists import ShardGraph
@@ -104,11 +105,13 @@ def describe(
     """The points of this shard among the `wanted` codes (n,), rising."""
     wanted = wanted[shard_of(wanted, shard.plan) == shard.number]
     points = np.searchsorted(shard.codes, wanted)
-    around = label_table(shard.plan, graph, table, structure).take(points)
+    some = ShardGraph(graph.k, graph.codes[points], graph.radii[points])
+    sides = None if table is None else _take(table, points)
+    around = label_table(shard.plan, some, sides, structure)
     none = np.empty((len(points), 0), dtype=np.int64)
     if not with_last:
         return Described(wanted, around, none, none)
-    last = graph.codes[points][:, graph.k - 1]
+    last = some.codes[:, graph.k - 1]
     if structure != "boltzmann2" or incoming is None:
         return Described(wanted, around, last, none)
     # Where the K-th neighbor has the point as a neighbor too, an edge comes in from it.
@@ -143,6 +146,13 @@ def join_tables(tables: Sequence[Neighborhoods], shift: int, n_empty: int) -> Ne
         first.by_size,
         nearest=False,
     )
+
+
+def _take(table: ShardTable, points: np.ndarray) -> ShardTable:
+    """The neighborhoods of some of the points."""
+    _, edge = expand(table.indptr, points)
+    indptr = np.concatenate([[0], np.cumsum(np.diff(table.indptr)[points])])
+    return ShardTable(indptr, table.codes[edge], table.cell[edge])
 
 
 def _owner(table: ShardTable) -> np.ndarray:
