@@ -6,9 +6,11 @@ import dataclasses
 import itertools
 import os
 import pickle
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -22,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 import kfree
 import kfree.dask
 from kfree.dask import engine
+from kfree.dask.collections import task
 from kfree.neighbors.threads import run
 from kfree.training import KnownPosteriors
 
@@ -477,3 +480,17 @@ def test_the_number_of_workers_does_not_matter(cluster, client, one):
         until(lambda n=n_workers: len(client.nthreads()) == n)
         found = model().fit(*arrays(*grid()))
         np.testing.assert_array_equal(found.k_posterior_, one.k_posterior_)
+
+
+def test_the_dashboard_shows_names_that_people_understand():
+    from distributed.utils import key_split
+
+    folder = Path(kfree.dask.__file__).parent
+    names = {
+        name
+        for path in folder.glob("*.py")
+        for name in re.findall(r'task\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert {"own-lists", "visit", "average", "around-points"} <= names
+    for name in names:
+        assert key_split(task(name, len, ()).key) == f"kfree-{name}"

@@ -277,7 +277,7 @@ def _by_shards(
             beta: np.ndarray, derivatives: bool, some: np.ndarray, curves: list = curves
         ) -> tuple:
             values = [
-                task("evaluate", counting.evaluate, part, beta, derivatives, some)
+                task("log-likelihood", counting.evaluate, part, beta, derivatives, some)
                 for part in curves
             ]
             return work.fetch_one(task("sum", counting.sum_of_shards, values), "shards")
@@ -346,7 +346,7 @@ def _describe(fitted: Fitted, incoming: list, wanted: Any, with_last: bool) -> l
     near = fitted.neighbors
     of_shards = zip(fitted.shards.shards, near.graphs, near.tables, incoming, strict=True)
     return [
-        task("describe", tables.describe, *of_shard, fitted.structure, wanted, with_last)
+        task("around-points", tables.describe, *of_shard, fitted.structure, wanted, with_last)
         for of_shard in of_shards
     ]
 
