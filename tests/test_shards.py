@@ -199,7 +199,7 @@ def test_rows_out_of_order_break_ties_wrongly():
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("make", [blobs, grid])
 def test_probabilities_are_those_of_one_machine(structure, joint, make):
-    X, y = make(150, 3, 3)
+    X, y = make(210, 3, 3)
     new = make(30, 3, 3, seed=1)[0]
     update = "joint" if joint else "conditional"
     one = KFreeClassifier(k_max=20, structure=structure, update=update).fit(X, y)
