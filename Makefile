@@ -11,7 +11,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq install
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test lint quality field fuzz audit bench memory approximate docs paper clean help
+.PHONY: demo test lint quality field fuzz audit bench memory approximate scale docs paper clean help
 
 demo: $(VENV)/.has-demo ## the wine data: both estimators beside a grid search, and the posterior of k
 	@$(RUN) examples/demo.py
@@ -48,6 +48,9 @@ memory: $(VENV)/.has-demo ## memory by rows and features: writes the table of do
 
 approximate: $(VENV)/.has-approximate ## what approximate neighbors change: writes docs/approximate.md
 	@$(RUN) -m benchmarks.approximate $(ARGS)
+
+scale: $(VENV)/.has-scale ## what shards on Dask cost: writes docs/scale.md; options in ARGS="--quick"
+	@$(RUN) -m benchmarks.dask_shards $(ARGS)
 
 paper: $(VENV)/.has-paper ## the paper's tables and figures, in build/paper; options in ARGS="--quick"
 	@$(RUN) -m kfree paper --output build/paper $(ARGS)
@@ -89,6 +92,11 @@ $(VENV)/.has-approximate: pyproject.toml | $(VENV)/.made
 	@$(PIP) -e ".[faiss]" pynndescent
 	@touch $@
 
+$(VENV)/.has-scale: pyproject.toml | $(VENV)/.made
+	@echo "Installing kfree with Dask (once) ..."
+	@$(PIP) -e ".[dask]"
+	@touch $@
+
 $(VENV)/.has-paper: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the paper's experiments need (once) ..."
 	@$(PIP) -e ".[paper]"
@@ -107,4 +115,4 @@ $(VENV)/.has-docs: pyproject.toml | $(VENV)/.made
 $(VENV)/.has-dev: pyproject.toml | $(VENV)/.made
 	@echo "Installing kfree with what the tests need (once) ..."
 	@$(PIP) -e ".[dev]"
-	@touch $@ $(VENV)/.has-demo $(VENV)/.has-bench $(VENV)/.has-paper $(VENV)/.has-audit
+	@touch $@ $(VENV)/.has-demo $(VENV)/.has-bench $(VENV)/.has-scale $(VENV)/.has-paper $(VENV)/.has-audit

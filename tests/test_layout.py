@@ -58,6 +58,18 @@ ABOVE = MODEL | {"baselines", "classifier", "field"}
 MAY_IMPORT["displays"] = ABOVE
 MAY_IMPORT["model_parts"] = {"tables"}
 MAY_IMPORT["persistence"] = ABOVE | {"atomic", "model_parts", "plain_text", "tables"}
+# Imports no Dask: what happens on a shard can be read and tested without a cluster.
+MAY_IMPORT["shards"] = {
+    "averaging",
+    "blocks",
+    "candidates",
+    "inference",
+    "likelihood",
+    "neighbors",
+    "training",
+    "validation",
+}
+MAY_IMPORT["dask"] = ABOVE | {"shards"}
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
 MAY_IMPORT["audit"] = ABOVE | {"label_noise"}
@@ -76,6 +88,8 @@ MAY_IMPORT["__main__"] = {"cli"}
 
 # These cost time to import, or need not be installed.
 OPTIONAL = {
+    "dask",
+    "distributed",
     "faiss",
     "jinja2",
     "markupsafe",
@@ -159,6 +173,12 @@ class TestModule:
         assert imported_on_import(tree) & OPTIONAL == set()
 
 
+def test_shards_know_nothing_of_dask():
+    for path in (PACKAGE / "shards").glob("*.py"):
+        names = imported(ast.parse(path.read_text(encoding="utf-8")), path)
+        assert {name.split(".")[0] for name in names} & {"dask", "distributed"} == set()
+
+
 def test_no_part_is_above_itself():
     def below(part):
         return MAY_IMPORT[part].union(*(below(other) for other in MAY_IMPORT[part]))
@@ -199,6 +219,7 @@ def test_an_early_import_is_seen():
     "module",
     [
         "kfree",
+        "kfree.dask",
         "kfree.displays",
         "kfree.evaluation",
         "kfree.persistence",

@@ -42,7 +42,7 @@ def open_rows(
     inference : "quadrature", "laplace" or "metropolis"
     n_draws : how many draws a sampler makes for each row
     """
-    step = max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // _numbers(model, joint, inference, n_draws)))
+    step = block_rows(model, joint, inference, n_draws)
     if queries is None:
         rows = np.arange(len(model.labels))
         return [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
@@ -56,6 +56,11 @@ def open_rows(
         for a in range(0, found.n_rows, step):
             blocks.append(found.take(np.arange(a, min(a + step, found.n_rows))))
     return blocks
+
+
+def block_rows(model: Model, joint: bool, inference: str, n_draws: int = 0) -> int:
+    """How many rows make a block."""
+    return max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // _numbers(model, joint, inference, n_draws)))
 
 
 def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:

@@ -38,6 +38,27 @@ PILOT_NEGLIGIBLE = 5.0
 
 
 @dataclass(frozen=True)
+class KnownPosteriors:
+    """Posteriors of beta that were integrated before, in place of a likelihood.
+
+    Each allows for larger slopes of open labels than the one before. This is what is known of the
+    training labels where they are spread over several machines.
+    """
+
+    each: tuple[BetaPosterior, ...]
+
+    def allowing(self, tilt: np.ndarray) -> BetaPosterior:
+        """The first that allows for the slopes (n_k,)."""
+        for curves in self.each:
+            if curves.covers(tilt).all():
+                return curves
+        raise ValueError(
+            f"A row enters so many neighborhoods (slope {tilt.max():.3g}) that no posterior of "
+            "beta made in fit reaches far enough for it; predict it on one machine."
+        )
+
+
+@dataclass(frozen=True)
 class Model:
     """The training points with their labels, and the posterior of (K, beta) that they give."""
 
@@ -68,9 +89,7 @@ def train(
     n_jobs: int | None,
 ) -> Model:
     """The model of labeled points; k_max None: as many neighbors as the posterior asks for."""
-    limit = int(
-        min(search.most_neighbors, LAST_K_MAX, max(EVERY_UP_TO, MOST_ENTRIES // len(labels)))
-    )
+    limit = auto_limit(len(labels), search.most_neighbors)
     if not isinstance(k_values, str):
         k = int(np.max(k_values))
     elif k_max is not None:
@@ -86,21 +105,37 @@ def train(
         posterior = training_posterior(curves, candidates.log_prior, n_classes, len(labels))
         if k_max is not None or not isinstance(k_values, str):
             break
-        tail = float(posterior.k_probabilities[candidates.k > k / np.sqrt(2.0)].sum())
+        tail = tail_mass(posterior, candidates)
         if tail < TAIL or k >= search.most_neighbors:
             break
         if k == limit:
-            warnings.warn(
-                f"k_max='auto' stopped at {k} neighbors, where the posterior of k still has a "
-                f"mass of {tail:.2g} near its end; give a larger k_max to look further.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn_of_tail(k, tail, stacklevel=4)
             break
         k = min(2 * k, limit)
     fresh = TrainingSum(table, labels, n_classes, n_jobs)
     return Model(
         structure, search, graph, table, labels, n_classes, candidates, prior, posterior, fresh
+    )
+
+
+def auto_limit(n_points: int, most_neighbors: int) -> int:
+    """How many neighbors k_max="auto" looks at, at most."""
+    return int(min(most_neighbors, LAST_K_MAX, max(EVERY_UP_TO, MOST_ENTRIES // n_points)))
+
+
+def tail_mass(posterior: TrainingPosterior, candidates: Candidates) -> float:
+    """How much of the posterior the last half octave of the candidates holds."""
+    last = candidates.k > candidates.k[-1] / np.sqrt(2.0)
+    return float(posterior.k_probabilities[last].sum())
+
+
+def warn_of_tail(k: int, tail: float, stacklevel: int) -> None:
+    """Say that k_max="auto" had to stop before the posterior died out."""
+    warnings.warn(
+        f"k_max='auto' stopped at {k} neighbors, where the posterior of k still has a "
+        f"mass of {tail:.2g} near its end; give a larger k_max to look further.",
+        UserWarning,
+        stacklevel=stacklevel,
     )
 
 
@@ -124,18 +159,25 @@ def assemble(
 
 
 def beta_posterior(
-    likelihood: TrainingSum,
+    likelihood: TrainingSum | KnownPosteriors,
     prior: GammaPrior,
     n_jobs: int | None = None,
     tilt: np.ndarray | None = None,
 ) -> BetaPosterior:
     """The posteriors of beta of all candidates, a group of them at a time."""
+    if isinstance(likelihood, KnownPosteriors):
+        assert tilt is not None
+        return likelihood.allowing(tilt)
 
     def of_group(which: np.ndarray) -> BetaPosterior:
         slope = None if tilt is None else tilt[which]
         return integrate(likelihood.curves(which), len(which), prior, slope)
 
-    parts = run(of_group, likelihood.groups(), n_jobs)
+    return together(run(of_group, likelihood.groups(), n_jobs))
+
+
+def together(parts: list[BetaPosterior]) -> BetaPosterior:
+    """The posteriors of beta of groups of candidates as one."""
     if len(parts) == 1:
         return parts[0]
     width = max(part.beta.shape[1] for part in parts)
@@ -184,13 +226,24 @@ def _likely_k_max(
     A candidate is ruled out if these rows show it to be far behind the best. Whatever this guess
     is, the posterior itself is then computed from all rows.
     """
-    n = len(labels)
-    if n <= 2 * PILOT_ROWS:
+    rows = pilot_rows(len(labels))
+    if rows is None:
         return limit
-    rows = np.linspace(0, n - 1, PILOT_ROWS).astype(np.int64)
     k = thin_candidates(limit)
     table = nearest_lists(k, search.graph(k, n_jobs, rows).indices)
     pilot = TrainingSum(table, labels, n_classes, n_jobs, rows, by_point=True)
+    return pilot_k_max(pilot, k, prior)
+
+
+def pilot_rows(n_points: int) -> np.ndarray | None:
+    """The rows that make the first guess at k_max; None if it is not worth while."""
+    if n_points <= 2 * PILOT_ROWS:
+        return None
+    return np.linspace(0, n_points - 1, PILOT_ROWS).astype(np.int64)
+
+
+def pilot_k_max(pilot: TrainingSum, k: np.ndarray, prior: GammaPrior) -> int:
+    """The guess that the terms of the pilot rows give, each known for the candidates `k`."""
     term = np.empty((len(k), PILOT_ROWS))
     for which, curves in pilot.each():
         mode = find_modes(curves, len(which), prior)[0]
@@ -199,4 +252,4 @@ def _likely_k_max(
     error = behind.std(axis=1) / np.sqrt(PILOT_ROWS)
     hopeless = PILOT_ROWS * (behind.mean(axis=1) - STANDARD_ERRORS * error) > PILOT_NEGLIGIBLE
     last = int(k[np.flatnonzero(~hopeless)[-1]])
-    return min(limit, max(EVERY_UP_TO, last * 5 // 4))
+    return min(int(k[-1]), max(EVERY_UP_TO, last * 5 // 4))

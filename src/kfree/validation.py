@@ -177,12 +177,13 @@ def check_candidates(estimator: Any, rows: Rows) -> tuple[Any, int | None]:
 
 def takes_sparse(estimator: Any) -> bool:
     """Whether rows may be sparse: distances that are given, or Euclidean and cosine ones."""
-    metric = estimator.metric
-    power = (estimator.metric_params or {}).get("p", estimator.p)
-    plain = metric in ("euclidean", "l2", "sqeuclidean", "cosine") or (
-        metric == "minkowski" and power == 2 and not (estimator.metric_params or {}).get("w")
-    )
-    return metric == "precomputed" or (plain and estimator.algorithm in ("auto", "brute"))
+    metric, params = estimator.metric, estimator.metric_params
+    if metric == "precomputed":
+        return True
+    if params or estimator.algorithm not in ("auto", "brute") or not isinstance(metric, str):
+        return False
+    euclidean = metric in ("euclidean", "l2", "sqeuclidean", "cosine")
+    return euclidean or (metric == "minkowski" and estimator.p == 2)
 
 
 def check_sampler(estimator: Any) -> None:
@@ -370,16 +371,21 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
                 f"The sparse X stores no neighbor of row {X.lengths.argmin()} other than itself; "
                 "every training row needs at least 1."
             )
+    check_features_of_metric(estimator, X.shape[1])
+    return X, encoder.transform(y), encoder.classes_
+
+
+def check_features_of_metric(estimator: Any, n_features: int) -> None:
+    """Raise unless the metric and its parameters suit rows of so many features."""
     if isinstance(estimator.metric, str):
         for name, value in (estimator.metric_params or {}).items():
             if name != "p":
-                _check_metric_param(f"metric_params[{name!r}]", value, estimator.metric, X.shape[1])
-    if estimator.metric == "haversine" and X.shape[1] != 2:
+                _check_metric_param(f"metric_params[{name!r}]", value, estimator.metric, n_features)
+    if estimator.metric == "haversine" and n_features != 2:
         raise ValueError(
             "metric='haversine' needs 2 features, latitude and longitude in radians; "
-            f"X has {X.shape[1]}."
+            f"X has {n_features}."
         )
-    return X, encoder.transform(y), encoder.classes_
 
 
 def _check_metric_param(name: str, value: Any, metric: str, n: int) -> None:
@@ -473,6 +479,21 @@ def check_beta(beta: Any) -> np.ndarray:
     if beta.ndim != 1 or len(beta) == 0 or not (np.isfinite(beta).all() and (beta > 0).all()):
         raise ValueError("beta must be a one-dimensional array of positive finite numbers.")
     return beta
+
+
+def check_part(estimator: Any, X: Any) -> Any:
+    """Some rows of a table that is read in parts, as float64 or float32."""
+    return _features(estimator, X, _feature_names(X))
+
+
+def check_labels_of_part(y: Any) -> np.ndarray:
+    """The labels of these rows."""
+    return _labels(y)
+
+
+def check_names(estimator: Any, X: Any) -> None:
+    """Raise unless X has the feature names that the estimator was fitted with."""
+    _check_feature_names(estimator, X, reset=False)
 
 
 def _features(estimator: Any, X: Any, names: Any) -> Rows:
