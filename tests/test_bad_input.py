@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from kfree import KFreeClassifier, PKNNClassifier, StructuredKNNClassifier
@@ -104,7 +103,6 @@ NUMBERS = {
     "text in lists": ([[1.0, "tall"]] * 20, ["text", "column 1", "'tall'"]),
     "an empty array": (np.empty((0, 3)), ["0 sample"]),
     "no columns": (np.empty((20, 0)), ["0 feature"]),
-    "sparse": (sparse.csr_array(X), ["[Ss]parse", "dense"]),
     "three dimensions": (X[None], ["dim 3"]),
 }
 

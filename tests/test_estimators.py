@@ -160,13 +160,54 @@ def test_after_fit():
     model = KFreeClassifier().fit(X, Y)
     assert model.n_features_in_ == 2
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
-    assert model.k_posterior_.shape == (model.k_max_,)
+    assert model.k_posterior_.shape == model.k_values_.shape
+    assert model.k_values_[-1] == model.k_max_ == len(X) - 1
+    np.testing.assert_array_equal(model.k_values_[:32], np.arange(1, 33))
+    assert len(model.k_values_) < model.k_max_
     assert model.k_posterior_.sum() == pytest.approx(1.0, abs=1e-12)
-    assert model.k_optimal_ == model.k_posterior_.argmax() + 1
+    assert model.k_optimal_ == model.k_values_[model.k_posterior_.argmax()]
     assert isinstance(model.k_optimal_, int)
     assert model.beta_mean_ > 0 and model.beta_std_ > 0
     density = model.training_density([1.0, 5.0])
-    assert density.shape == (model.k_max_, 2)
+    assert density.shape == (len(model.k_values_), 2)
+
+
+def test_candidates_of_k():
+    every = KFreeClassifier(k_values="all", k_max=45).fit(X, Y)
+    np.testing.assert_array_equal(every.k_values_, np.arange(1, 46))
+    some = KFreeClassifier(k_values=[7, 3, 20]).fit(X, Y)
+    np.testing.assert_array_equal(some.k_values_, [3, 7, 20])
+    np.testing.assert_array_equal(some.posterior(NEW).k, [3, 7, 20])
+    assert some.k_max_ == 20
+    # Equally probable beforehand, so the posterior is that of all K, looked at there only.
+    expected = every.k_posterior_[[2, 6, 19]]
+    np.testing.assert_allclose(some.k_posterior_, expected / expected.sum(), rtol=1e-9)
+    thin = KFreeClassifier(k_max=45).fit(X, Y)
+    np.testing.assert_array_equal(thin.k_values_[31:], [32, 35, 38, 41, 45])
+    # Each stands for the numbers nearest to it: 34, 35 and 36 for 35, say.
+    mass = np.exp(thin._model.candidates.log_prior) * 45
+    np.testing.assert_allclose(mass[30:], [1, 2, 3, 3, 4, 2])
+
+
+def test_a_second_mode_behind_a_valley_is_found():
+    """Replicates whose subject effect exceeds that of the class: few K, or very many."""
+    rng = np.random.default_rng(0)
+    subject = np.repeat(np.arange(60), 5)
+    y = subject % 2
+    X = np.column_stack([20.0 * rng.normal(size=60)[subject], 6.0 * y])
+    X += 0.01 * rng.normal(size=X.shape)
+    wide = KFreeClassifier(k_values="all", k_max=299).fit(X, y)
+    auto = KFreeClassifier().fit(X, y)
+    assert auto.k_max_ == 299
+    beyond = wide.k_posterior_[wide.k_values_ > 40].sum()
+    assert abs(auto.k_posterior_[auto.k_values_ > 40].sum() - beyond) < 0.2
+
+
+def test_mass_at_the_end_is_said(monkeypatch):
+    monkeypatch.setattr("kfree.training.LAST_K_MAX", 4)
+    with pytest.warns(UserWarning, match="k_max='auto' stopped at 4 neighbors"):
+        model = KFreeClassifier().fit(X, Y)
+    assert model.k_max_ == 4
 
 
 # --- Kinds of input ------------------------------------------------------------------------------
@@ -288,8 +329,8 @@ def test_precomputed_distances_are_the_same_as_the_metric():
 @models
 @pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
 def test_jobs(model, algorithm, monkeypatch):
-    monkeypatch.setattr("kfree.neighbors.search.BLOCK_ROWS", 16)
-    monkeypatch.setattr("kfree.neighbors.search.BLOCK_DISTANCES", 600)
+    monkeypatch.setattr("kfree.neighbors.tree.BLOCK_ROWS", 16)
+    monkeypatch.setattr("kfree.neighbors.brute.BLOCK_DISTANCES", 600)
     monkeypatch.setattr(kfree.blocks, "BLOCK_NUMBERS", 1)
     found = [
         clone(model).set_params(n_jobs=n_jobs, algorithm=algorithm).fit(X, Y).predict_proba(NEW)
@@ -621,7 +662,7 @@ def test_five_points_vote():
 
 @pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
 def test_held_out_rows_need_few_nodes(structure):
-    """From 200 rows on few values of beta serve leave-one-out; all of them give the same."""
+    """From 200 rows on 24 values of beta serve leave-one-out; all of them give the same."""
 
     def n_nodes(rule):
         return np.isfinite(rule.log_weight).sum(axis=1).mean()
@@ -638,7 +679,7 @@ def test_held_out_rows_need_few_nodes(structure):
         posterior.curves.beta,
         posterior.curves.log_mass + posterior.log_prior[:, None] - posterior.log_normalizer,
     )
-    assert n_nodes(posterior.rule) < n_nodes(every) / 3
+    assert n_nodes(posterior.rule) <= 24 < n_nodes(every)
     model._model = replace(model._model, posterior=replace(posterior, rule=every))
     exact = model.posterior(None)
     np.testing.assert_allclose(few.class_probabilities, exact.class_probabilities, atol=1e-7)

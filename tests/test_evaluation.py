@@ -313,7 +313,7 @@ class TestBaseline:
         prepare = make_pipeline(StandardScaler())
         title, make = COMPARED["knn"]
         ours = cross_validate({title: make(1)}, X, y, 4, 0, preparation=prepare)[title]
-        found = compare(prepare, KFreeClassifier(k_max=5), X, y, lambda words: None)
+        found, _ = compare(prepare, KFreeClassifier(k_max=5), X, y, lambda words: None)
         assert found.scores[KNN].accuracy == pytest.approx(ours.accuracy.mean, abs=1e-12)
         chosen = []
         for rest, _ in splitter(y, 4).split(X, y):

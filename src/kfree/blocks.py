@@ -85,7 +85,8 @@ def _n_usual(model: Model) -> int:
     """How many candidates, from the first, a label of the usual slope can make count."""
     posterior = model.posterior
     reached = posterior.curves.log_tilted(np.full(model.n_k, USUAL_SLOPE)) + posterior.log_prior
-    return int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1]) + 1
+    usual = int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1])
+    return max(usual, int(posterior.rule.candidate[-1])) + 1
 
 
 def _goes_beyond(model: Model, rows: OpenLabels, n_k: int) -> bool:

@@ -180,7 +180,8 @@ def takes_sparse(estimator: Any) -> bool:
     metric, params = estimator.metric, estimator.metric_params
     if metric == "precomputed":
         return True
-    if params or estimator.algorithm not in ("auto", "brute") or not isinstance(metric, str):
+    searched = getattr(estimator, "algorithm", None) in ("auto", "brute")
+    if params or not searched or not isinstance(metric, str):
         return False
     euclidean = metric in ("euclidean", "l2", "sqeuclidean", "cosine")
     return euclidean or (metric == "minkowski" and estimator.p == 2)

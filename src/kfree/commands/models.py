@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfree.classifier import KFreeClassifier
+from kfree.field.estimator import FieldClassifier
 from kfree.tables import TableError
 
 # Who counts as a neighbor unless something else is asked for.
@@ -28,6 +29,7 @@ class Kind:
 
 MODELS = {
     "k": Kind("one average over the number of neighbors k", KFreeClassifier, has_structure=True),
+    "field": Kind("all scales and several neighbor graphs at once", FieldClassifier),
 }
 USUAL_MODEL = "k"
 
