@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.preprocessing import StandardScaler
 
 SEED = 0
@@ -45,6 +45,28 @@ def mixture(
     wrong = random.random(n_rows) < WRONG
     cluster[wrong] = random.integers(n_clusters, size=int(wrong.sum()))
     return X, cluster % n_classes
+
+
+def embeddings(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors of 384 numbers in float32, 10 classes that kNN separates perfectly."""
+    random = np.random.default_rng([1, seed])
+    y = random.integers(10, size=n_rows)
+    X = random.normal(size=(10, 384))[y] + random.normal(size=(n_rows, 384))
+    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32), y
+
+
+def informative(n_rows: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """make_classification: 6 features tell, 4 classes of 3 clusters each, 10 % flipped."""
+    return make_classification(
+        n_rows,
+        n_features,
+        n_informative=6,
+        n_redundant=0,
+        n_classes=4,
+        n_clusters_per_class=3,
+        flip_y=0.1,
+        random_state=seed,
+    )
 
 
 def real(name: str) -> tuple[np.ndarray, np.ndarray]:
