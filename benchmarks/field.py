@@ -103,7 +103,7 @@ def large(jobs: int) -> list[str]:
     start = time.perf_counter()
     for points, p, length in ((columns.normal_scores(X), 1.0, 128), (whitened, 2.0, 192)):
         space = Minkowski(p)
-        make_search(space, space.points(points), "auto").graph(length, jobs)
+        make_search(space, space.points(points), "auto").graph(np.arange(1, length + 1), jobs)
     graphs = time.perf_counter() - start
     start = time.perf_counter()
     FieldClassifier(n_jobs=jobs, verbose=1).fit(X, y)

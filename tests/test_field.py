@@ -118,8 +118,8 @@ def test_frames_and_labels():
 @models
 def test_jobs_and_blocks(model, monkeypatch):
     expected = clone(model).set_params(n_jobs=1).fit(X, Y)
-    monkeypatch.setattr("kfree.neighbors.search.BLOCK_ROWS", 16)
-    monkeypatch.setattr("kfree.neighbors.search.BLOCK_DISTANCES", 600)
+    monkeypatch.setattr("kfree.neighbors.tree.BLOCK_ROWS", 16)
+    monkeypatch.setattr("kfree.neighbors.brute.BLOCK_DISTANCES", 600)
     found = [clone(model).set_params(n_jobs=n).fit(X, Y) for n in (1, 2)]
     for call in (lambda m: m.predict_proba(NEW), lambda m: m.predict_proba(None)):
         np.testing.assert_array_equal(call(found[0]), call(found[1]))

@@ -334,7 +334,10 @@ def search(n_rows: int, n_features: int, n_latent: int, setting: Setting) -> Res
     space = make_space("euclidean", 2, None, X)
     calls = {
         name: partial(
-            make_search(space, space.points(X), name).nearest_of, rows, SEARCH_NEIGHBORS, 1
+            make_search(space, space.points(X), name).graph,
+            np.arange(1, SEARCH_NEIGHBORS + 1),
+            1,
+            rows,
         )
         for name in available_searches()
     }
