@@ -32,7 +32,7 @@ PAGE = ROOT / "docs" / "approximate.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 N_CLASSES = 4
 # Lists of given graphs have a length, so the largest K is given too.
-K_MAX = 32
+K_MAX = 48
 MODULE = {"scikit-learn": "sklearn", "faiss-cpu": "faiss", "pynndescent": "pynndescent"}
 
 
