@@ -346,7 +346,7 @@ class TestPredictRefuses:
         assert sorted(os.listdir(tmp_path)) == ["empty.csv", "few.csv", "out.csv"]
 
     def test_a_fault_late_in_the_table_leaves_nothing(self, folder, tmp_path, monkeypatch):
-        monkeypatch.setattr(predict_module, "BLOCK_ROWS", 10)
+        monkeypatch.setattr(predict_module, "BLOCK_ROWS", 50)
         # Only the beginning of a file is looked at before; so the fault lies far behind it.
         lines = (folder / "iris.csv").read_text().splitlines()
         monkeypatch.setattr("kfree.tables.reading.HEAD_BYTES", 500)
