@@ -207,4 +207,4 @@ def test_with_chooses_what_is_compared(folder, monkeypatch):
     assert methods == ["commonest class", "logistic", "kNN grid search"]
     result = run(*arguments)
     methods = [line.split('"')[1] for line in result.stdout.splitlines()[1:]]
-    assert methods == ["kfree k", "kNN grid search"]
+    assert methods == ["kfree k", "kfree field", "kNN grid search"]
