@@ -54,7 +54,7 @@ def main() -> None:
         f"\nHow sure is the choice of k? p(K | Y) from all {len(y)} rows, "
         f"most probable K = {model.k_optimal_}:\n"
     )
-    print(bar_chart(model.k_posterior_, can_draw_blocks(sys.stdout.encoding)))
+    print(bar_chart(model.k_values_, model.k_posterior_, can_draw_blocks(sys.stdout.encoding)))
     save_picture(model, PICTURE)
     print(f"\nThe posterior of K and beta as a picture: {PICTURE.relative_to(ROOT)}")
 
@@ -71,7 +71,7 @@ def table(results: dict[str, Evaluation]) -> str:
     return "\n".join(lines)
 
 
-def bar_chart(k_probabilities: np.ndarray, blocks: bool) -> str:
+def bar_chart(k: np.ndarray, k_probabilities: np.ndarray, blocks: bool) -> str:
     """The K that hold all but 1 %, on few lines: neighboring K share one where there are many."""
     first = int(np.searchsorted(np.cumsum(k_probabilities), 0.005))
     last = len(k_probabilities) - int(np.searchsorted(np.cumsum(k_probabilities[::-1]), 0.005))
@@ -80,7 +80,7 @@ def bar_chart(k_probabilities: np.ndarray, blocks: bool) -> str:
     heights = np.add.reduceat(k_probabilities[:last], starts)
     lines = []
     for start, height in zip(starts, heights, strict=True):
-        low, high = start + 1, min(start + width, last)
+        low, high = k[start], k[min(start + width, last) - 1]
         name = f"{low}" if low == high else f"{low}-{high}"
         n_eighths = round(8 * BAR_WIDTH * height / heights.max())
         if blocks:
