@@ -38,8 +38,8 @@ print(f"90 % credible set: k = {sorted(int(k) for k in order[:n_needed] + 1)}")
 
 fig, axes = plt.subplots(3, 1, sharex=True, figsize=(6.4, 5.5), layout="constrained")
 for ax, step in zip(axes, (1, 3, 10), strict=True):
-    posterior = KFreeClassifier().fit(X[::step], y[::step]).k_posterior_
-    ax.bar(np.arange(1, len(posterior) + 1), posterior, color="0.35")
+    fitted = KFreeClassifier().fit(X[::step], y[::step])
+    ax.bar(fitted.k_values_, fitted.k_posterior_, color="0.35")
     ax.set(ylabel="p(k | labels)", title=f"{len(y[::step])} rows", xlim=(0, 50))
 axes[-1].set_xlabel("number of neighbors k")
 plt.show()
