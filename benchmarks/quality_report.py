@@ -47,7 +47,7 @@ class Measure:
 
 LOG_LOSS = Measure("Log loss", 4, False, lambda r: r.log_loss)
 ACCURACY = Measure("Accuracy", 4, True, lambda r: r.accuracy)
-SECONDS = Measure("Seconds", 2, False, lambda r: r.fit_seconds + r.predict_seconds)
+SECONDS = Measure("CPU seconds", 2, False, lambda r: r.fit_seconds + r.predict_seconds)
 MEASURES = (
     LOG_LOSS,
     Measure("Log loss, unclipped", 4, False, lambda r: r.log_loss_unclipped),
@@ -97,12 +97,11 @@ def summary(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def markdown(results: list[Result], protocol: str, jobs: int) -> str:
+def markdown(results: list[Result], protocol: str) -> str:
     """The whole report."""
     names, models, losses = table_of(results, LOG_LOSS)
     ranks = ranks_of(losses, False)
     flags = "" if protocol == "small" else f" --protocol {protocol}"
-    flags += "" if jobs == 2 else f" --jobs {jobs}"
     rows = "at most 3,000 rows of each" if protocol == "small" else "all rows"
     lines = [
         "# Quality",
@@ -113,9 +112,9 @@ def markdown(results: list[Result], protocol: str, jobs: int) -> str:
         "",
         f"{len(names)} data sets, {rows} (the first of `default_rng(0).permutation`), "
         "`StratifiedKFold(4, shuffle=True, random_state=1)`, all four folds. Every classifier has "
-        f"its default settings and {jobs} threads. Log loss is clipped at 1e-6 for everybody "
+        "its default settings and one thread. Log loss is clipped at 1e-6 for everybody "
         "(unclipped: at 2.2e-16); classes that a training part does not have get probability 0. "
-        "Seconds are for one `fit` and one `predict_proba`.",
+        "Seconds are CPU time of one `fit` and one `predict_proba`.",
         "",
         *[f"- {model}: `{MODELS[model].title}`" for model in models],
         "",
