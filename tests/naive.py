@@ -249,6 +249,11 @@ def optimal(answer, model, beta):
     )
 
 
+def first_largest(probabilities):
+    """The place of the largest; of those that are equal but for rounding, the first."""
+    return np.argmax(probabilities >= (1 - 1e-9) * max(probabilities))
+
+
 def integrate_densely(models, average, prior_shape, prior_scale, n_nodes=801, log_prior_k=0.0):
     """p(K, beta | Y) by the trapezoidal rule in u = log(beta); log p(K) is 0 if uniform."""
     # Toward 0 the density falls as beta**shape, toward infinity at least as exp(-beta / scale).
@@ -271,7 +276,7 @@ def integrate_densely(models, average, prior_shape, prior_scale, n_nodes=801, lo
     answer = averaged(weights, conditional(log_p), k_probabilities, beta_mean, beta_std)
     if average:
         return answer
-    best = models[np.argmax(k_probabilities)]
+    best = models[first_largest(k_probabilities)]
     return optimal(answer, best, posterior_mode(best, prior_shape, prior_scale))
 
 
@@ -294,14 +299,14 @@ def integrate_by_algorithm_1(models, average, prior_shape, prior_scale, log_prio
     mu_beta = (alpha * mu).sum()
     sigma_beta = np.sqrt((alpha * (sigma**2 + (mu_beta - mu) ** 2)).sum())
     grid = np.array([mu_beta + i * sigma_beta for i in range(-10, 11)])
-    grid = grid[grid > 0]  # S_beta, its center included
+    grid = grid[grid > 1e-6 * sigma_beta]  # S_beta, its center included
     log_weights = np.array(
         [log_normal(grid, m, s) + a for m, s, a in zip(mu, sigma, log_alpha, strict=True)]
     )
     weights = np.exp(log_weights - logsumexp(log_weights))  # lambda, (n_k, n_grid)
     tau = np.array([conditional(log_sums(model, grid)) for model in models])
     answer = averaged(weights, tau, alpha, mu_beta, sigma_beta)
-    best = np.argmax(alpha)
+    best = first_largest(alpha)
     return answer if average else optimal(answer, models[best], mu[best])
 
 

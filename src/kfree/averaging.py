@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kfree.candidates import most_probable
 from kfree.inference.mode import maximize
-from kfree.inference.quadrature import Rule, log_sum
-from kfree.inference.rules import NEGLIGIBLE, training_posterior
+from kfree.inference.quadrature import COVERED, Rule, log_sum
+from kfree.inference.rules import NEGLIGIBLE
 from kfree.likelihood.few_classes import FewClasses
 from kfree.likelihood.many_classes import ManyClasses
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
@@ -36,6 +37,9 @@ FEW_CLASSES = 32
 # Rows in more doubt than this are done again with finer nodes. Where it was less, no class
 # probability changed by more than 7e-6 among 200 points, which all have the finer nodes anyway.
 DOUBT = 3e-3
+# New points are searched for with the candidates that a label of this slope could bring back; rows
+# that may bring back more are searched for again with all of them.
+USUAL_SLOPE = 4.0
 # The slopes at which the bound for candidates that were left out is worked out.
 N_SLOPES = 65
 BISECTIONS = 12
@@ -157,19 +161,47 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     most = most_slope(model, rows)
     _, log_total = normalized(sums.log_mass)
     again, candidates = _returning(model, rows, most, log_total)
-    far, tilt = _beyond(model, rows, most)
+    far = _beyond(model, rows, most, log_total, candidates)
     again |= far | (doubt > DOUBT)
     if again.any():
         # Once more, with all nodes and all candidates that one of these rows brings back.
         which = np.flatnonzero(again)
-        some, posterior = rows.take(which), model.posterior
-        if far.any():
-            curves = beta_posterior(model.likelihood, model.prior, tilt=tilt)
-            posterior = training_posterior(curves, posterior.log_prior, model.n_classes, 0)
+        some, rule = rows.take(which), model.posterior.fine.take(candidates)
+        if far.any() or model.posterior.coarse(candidates):
+            tilt = most[which].max(axis=0)
+            curves = beta_posterior(model.likelihood, model.prior, tilt=tilt, which=candidates)
+            rule = model.posterior.with_nodes_of(curves, candidates)
         better = _Sums(some, model.n_k)
-        better.add(some, posterior.fine.take(candidates))
+        better.add(some, rule)
         _replace(average, which, better.average()[0])
+    if rows.farther is not None:
+        over = _asks_for_more(model, rows, most)
+        if len(over):
+            _replace(average, over, average_by_quadrature(model, rows.farther(over)))
     return average
+
+
+def n_usual_candidates(model: Model) -> int:
+    """How many candidates, from the first, a label of the usual slope can make count."""
+    posterior = model.posterior
+    reached = posterior.curves.log_tilted(np.full(model.n_k, USUAL_SLOPE)) + posterior.log_prior
+    usual = int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1])
+    return max(usual, int(posterior.rule.candidate[-1])) + 1
+
+
+def _asks_for_more(model: Model, rows: OpenLabels, most: np.ndarray) -> np.ndarray:
+    """Rows that may raise candidates which they were not searched for.
+
+    These are out of reach of labels with the usual slope. A row is searched for again if the last
+    of its candidates is raised by about half as much.
+    """
+    last = rows.rows.n_candidates - 1
+    over = np.flatnonzero(most[:, last] > USUAL_SLOPE)
+    if len(over):
+        mode = model.posterior.curves.mode[last]
+        raised = conditionals(rows.take(over))(last, mode[None])[3][:, 0]
+        over = over[raised > 0.5 * USUAL_SLOPE * mode - 1.0]
+    return over
 
 
 def _returning(
@@ -198,15 +230,23 @@ def _returning(
     constant = posterior.log_prior - posterior.log_normalizer
     grid = max(1.0, float(most.max())) * np.linspace(0.0, 1.0, N_SLOPES) ** 2
 
-    def reached(beta: np.ndarray, slope: np.ndarray, which: np.ndarray) -> np.ndarray:
-        """Log of the integrals of exp(slope beta) against the candidates: (n_rows, n)."""
-        mass = curves.log_mass[which] + constant[which, None]
-        table = np.stack([log_sum(mass + g * beta) for g in grid])
-        return table[np.searchsorted(grid, slope), np.arange(len(which))]
+    def reached(which: np.ndarray, at: np.ndarray, origin: np.ndarray | float, more) -> np.ndarray:
+        """Log of the integrals of exp(slope |beta - origin| + more), or above: (n_rows, n).
 
+        No likelihood is above one, so that no integral is above the candidate's prior.
+        """
+        table, each = np.empty((N_SLOPES, len(which))), np.arange(len(which))
+        away = np.abs(curves.beta[which] - np.reshape(origin, (-1, 1)))
+        for j in np.unique(at):
+            inside = log_sum(curves.log_mass[which] + grid[j] * away)
+            beyond = curves.log_beyond(grid[j])[which] - grid[j] * origin
+            table[j] = np.logaddexp(inside, beyond)
+        return np.minimum(table[at, each] + more, 0.0) + constant[which]
+
+    place = np.searchsorted(grid, most)
     own = 0.0 if rows.own_labels is None else np.log(rows.n_classes)
     limit = log_total[:, None] - NEGLIGIBLE
-    back = reached(curves.beta[others], most[:, others], others) + own > limit
+    back = reached(others, place[:, others], 0.0, own) > limit
     if back.any():
         which, others = np.flatnonzero(back.any(axis=1)), others[back.any(axis=0)]
         conditional = conditionals(rows.take(which))
@@ -214,8 +254,7 @@ def _returning(
         at_mode = [
             conditional(int(i), one[None])[3][:, 0] for i, one in zip(others, mode, strict=True)
         ]
-        away = np.abs(curves.beta[others] - mode[:, None])
-        bound = reached(away, most[which][:, others], others) + np.stack(at_mode, axis=1)
+        bound = reached(others, place[which][:, others], mode, np.stack(at_mode, axis=1))
         back = bound > limit[which]
         again[which] = back.any(axis=1)
         others = others[back.any(axis=0)]
@@ -224,22 +263,35 @@ def _returning(
     return again, np.sort(np.concatenate([active, others]))
 
 
-def _beyond(model: Model, rows: OpenLabels, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose label may carry the posterior of beta beyond its nodes, and how far: (n_k,)."""
-    curves, active = model.posterior.curves, model.posterior.rule.candidate
+def _beyond(
+    model: Model, rows: OpenLabels, most: np.ndarray, log_total: np.ndarray, candidates: np.ndarray
+) -> np.ndarray:
+    """Rows whose label may carry the posterior of beta beyond its nodes: (n_rows,) bool.
+
+    First by the slopes, which bound what a label does. Where these are not enough, by the values at
+    the outermost nodes: for each label the log likelihood is concave in beta, as that of an
+    exponential family, so that beyond the nodes it falls at least as it does before the last ones.
+    """
+    posterior, curves = model.posterior, model.posterior.curves
     far = np.zeros(rows.n_rows, dtype=bool)
-    if curves.covers(most.max(axis=0))[active].all():
-        return far, most.max(axis=0)
+    if curves.covers(most.max(axis=0))[candidates].all():
+        return far
     # The slope up to which all candidates are covered, by halving.
     low, high = np.zeros(model.n_k), most.max(axis=0)
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         fine = curves.covers(middle)
         low, high = np.where(fine, middle, low), np.where(fine, high, middle)
-    which = np.flatnonzero((most > low)[:, active].any(axis=1))
-    exact = slopes(model, rows.take(which), most[which], active)
-    far[which] = (exact > low)[:, active].any(axis=1)
-    return far, exact.max(axis=0, initial=1.0)
+    which = np.flatnonzero((most > low)[:, candidates].any(axis=1))
+    some, limit = rows.take(which), log_total[which] - COVERED - np.log(rows.n_classes)
+    likelihoods = likelihoods_by_label(some)
+    for i in candidates:
+        beta, log_mass = curves.ends(int(i))
+        log_mass = log_mass + posterior.log_prior[i] - posterior.log_normalizer
+        for row, value in likelihoods(int(i), beta):
+            outside = curves.log_outside(int(i), beta, log_mass + value, model.prior.shape)
+            far[which[row[outside > limit[row]]]] = True
+    return far
 
 
 def average_at(model: Model, rows: OpenLabels, i: int) -> Average:
@@ -250,50 +302,22 @@ def average_at(model: Model, rows: OpenLabels, i: int) -> Average:
 
 
 def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
-    """At most how fast each row's label makes the log likelihood rise with beta: (n_rows, n_k).
+    """At most how fast each row's label changes the log likelihood with beta: (n_rows, n_k).
 
     A neighbor more or less changes a log term by at most beta / K; where counts are divided by the
-    size of the neighborhood, by twice that. The own term of a held-out row leaves the sum.
+    size of the neighborhood, by twice that. The own term of a held-out row leaves the sum, and its
+    slope is the largest share: at most one, but where neighbors count on both sides and are divided
+    by K.
     """
-    slope = own_slope(model, rows)
+    slope = np.zeros((rows.n_rows, model.n_k))
+    by_size = model.table.by_size
+    if rows.joint or not (model.table.nearest or by_size or rows.own_labels is None):
+        changes = rows.rows.n_changes() / model.candidates.k
+    if rows.own_labels is not None:
+        # Each neighbor on both sides gains and loses.
+        slope += 1.0 if model.table.nearest or by_size else 0.5 * changes
     if rows.joint:
-        factor = 2.0 if model.table.by_size else 1.0
-        slope += factor * rows.rows.n_changes() / model.candidates.k
-    return slope
-
-
-def own_slope(model: Model, rows: OpenLabels) -> np.ndarray:
-    """How fast the own terms of held-out rows can fall with beta, the largest share: (n_rows, n_k).
-
-    A share is at most one, but where neighbors count on both sides and are divided by K.
-    """
-    if rows.own_labels is None:
-        return np.zeros((rows.n_rows, model.n_k))
-    if model.table.nearest or model.table.by_size:
-        return np.ones((rows.n_rows, model.n_k))
-    return 0.5 * rows.rows.n_changes() / model.candidates.k  # each neighbor gains and loses
-
-
-def slopes(model: Model, rows: OpenLabels, most: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """The same with a sharper bound for some candidates.
-
-    Only a neighbor that the point's own class gains, or that another loses, makes its term larger.
-    """
-    slope = most.copy()
-    if not rows.joint:
-        return slope
-    own = own_slope(model, rows)
-    for i in candidates:
-        touched = rows.rows.touched(int(i), True)
-        label = model.labels[touched.pair_point]
-        lost = label[touched.lost_pair] != model.labels[touched.lost_neighbor]
-        n_lost = np.bincount(touched.lost_pair, lost, minlength=len(label))
-        # In an exchange the point gains only if it loses a neighbor of another class.
-        gain = n_lost + (n_lost if touched.exchange else touched.weight)
-        factor = (2.0 if model.table.by_size else 1.0) / model.candidates.k[i]
-        total = factor * np.bincount(touched.pair_row, gain, minlength=rows.n_rows)
-        total += own[:, i]
-        slope[:, i] = np.minimum(slope[:, i], total)
+        slope += (2.0 if by_size else 1.0) * changes
     return slope
 
 
@@ -326,17 +350,43 @@ def conditionals(rows: OpenLabels) -> Callable:
     return in_general
 
 
+def likelihoods_by_label(rows: OpenLabels) -> Callable:
+    """A function of a candidate, rising, and betas: (row (n,), values (n, n_beta)) of all labels.
+
+    The values are log p(z, z' = c | beta, K) - log p(z | beta, K).
+    """
+    if rows.n_classes <= FEW_CLASSES:
+        few, row = FewClasses(rows), np.repeat(np.arange(rows.n_rows), rows.n_classes)
+        return lambda i, beta: [(row, few.at(i, beta).reshape(len(row), -1))]
+
+    def in_general(i: int, beta: np.ndarray) -> list:
+        predictive, leaves = rows.at(i).predictive(beta)
+        gone = np.zeros((rows.n_rows, 1)) if leaves is None else leaves.value
+        every = np.arange(rows.n_rows)
+        found = (predictive.slots.owner, predictive.listed), (every, predictive.absent)
+        return [(row, label.value + gone[row]) for row, label in found]
+
+    return in_general
+
+
 def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """K at its largest posterior, beta at its mode there (KOREA optimal), from exact p(K | Y)."""
     average = average_by_quadrature(model, rows)
-    best = average.k_probabilities.argmax(axis=1)
+    best = most_probable(average.k_probabilities)
     class_probabilities = np.empty_like(average.class_probabilities)
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
-        field = rows.take(chosen).at(int(i))
+        field = with_candidate(rows.take(chosen), int(i)).at(int(i))
         mode, _, _ = find_mode(model, field, len(chosen))
         class_probabilities[chosen] = class_probabilities_at(field.predictive(mode[:, None])[0])
     return at_best(average, class_probabilities)
+
+
+def with_candidate(rows: OpenLabels, i: int) -> OpenLabels:
+    """The rows with what is known of them at the i-th candidate, searched for again if need be."""
+    if i < rows.rows.n_candidates or rows.farther is None:
+        return rows
+    return rows.farther(np.arange(rows.n_rows))
 
 
 def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
@@ -347,7 +397,7 @@ def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> n
     out = np.zeros((rows.n_rows, model.n_k, len(beta)))
     fine = model.posterior.fine
     for i in np.flatnonzero((average.k_probabilities > 0.0).any(axis=0)):
-        field = rows.at(int(i))
+        field = with_candidate(rows, int(i)).at(int(i))
         node, log_weight = fine.of(int(i))
         _, log_mass = normalized(log_weight + _log_total(field, node))
         log_p = training_density(model, np.array([i]), beta)[0] + _log_total(field, beta)

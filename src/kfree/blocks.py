@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
-from kfree.averaging import FEW_CLASSES, most_slope, slopes
+from kfree.averaging import FEW_CLASSES, n_usual_candidates
 from kfree.inference.laplace import GRID
-from kfree.inference.rules import NEGLIGIBLE
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.training import Model, held_out, new_points
 
@@ -21,9 +23,6 @@ KOREA_NUMBERS = 64
 # About how many numbers the classes near a row take where there are many. What is known of the
 # points around rows is worked out anew for each block, so that blocks should be large there.
 LISTED_NUMBERS = 1024
-# New points are searched for with the candidates that a label of this slope could bring back, and
-# once more with all of them if there is a row with a larger slope at the last of these.
-USUAL_SLOPE = 4.0
 
 
 def open_rows(
@@ -46,13 +45,13 @@ def open_rows(
     if queries is None:
         rows = np.arange(len(model.labels))
         return [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
-    n_k = _n_usual(model) if inference == "quadrature" else model.n_k
+    n_k = n_usual_candidates(model) if inference == "quadrature" else model.n_k
     blocks = []
     for first in range(0, queries.shape[0], SEARCH_ROWS):
         part = queries[first : first + SEARCH_ROWS]
         found = new_points(model, part, joint, n_k, n_jobs)
-        if n_k < model.n_k and _goes_beyond(model, found, n_k):
-            found = new_points(model, part, joint, model.n_k, n_jobs)
+        if n_k < model.n_k:
+            found = replace(found, farther=partial(_with_all, model, part, joint))
         for a in range(0, found.n_rows, step):
             blocks.append(found.take(np.arange(a, min(a + step, found.n_rows))))
     return blocks
@@ -81,19 +80,6 @@ def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:
     return n_nodes * k_max * n_listed
 
 
-def _n_usual(model: Model) -> int:
-    """How many candidates, from the first, a label of the usual slope can make count."""
-    posterior = model.posterior
-    reached = posterior.curves.log_tilted(np.full(model.n_k, USUAL_SLOPE)) + posterior.log_prior
-    usual = int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1])
-    return max(usual, int(posterior.rule.candidate[-1])) + 1
-
-
-def _goes_beyond(model: Model, rows: OpenLabels, n_k: int) -> bool:
-    """Whether a row has a larger slope than usual at the last of the candidates searched for."""
-    most = most_slope(model, rows)
-    over = np.flatnonzero(most[:, n_k - 1] > USUAL_SLOPE)
-    if not len(over):
-        return False
-    exact = slopes(model, rows.take(over), most[over], np.array([n_k - 1]))
-    return bool((exact[:, n_k - 1] > USUAL_SLOPE).any())
+def _with_all(model: Model, queries: np.ndarray, joint: bool, rows: np.ndarray) -> OpenLabels:
+    """Some of the new points, to be looked at for all candidates."""
+    return new_points(model, queries[rows], joint, model.n_k, None)

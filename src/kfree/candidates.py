@@ -18,6 +18,8 @@ import numpy as np
 
 EVERY_UP_TO = 32
 PER_OCTAVE = 8
+# Probabilities that differ by less than this part are equal but for rounding.
+EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ def make_candidates(k_values: str | np.ndarray, k_max: int) -> Candidates:
         k = np.sort(np.asarray(k_values, dtype=np.int64))
         mass = np.ones(len(k))
     return Candidates(k, np.log(mass / mass.sum()))
+
+
+def most_probable(probabilities: np.ndarray) -> np.ndarray:
+    """The place of the largest probability on the last axis; the first of equal ones."""
+    largest = probabilities.max(axis=-1, keepdims=True)
+    return (probabilities >= (1.0 - EQUAL) * largest).argmax(axis=-1)
 
 
 def thin_candidates(k_max: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree import averaging, korea, sampling, validation
 from kfree.averaging import Average
 from kfree.blocks import open_rows
+from kfree.candidates import most_probable
 from kfree.fitted_state import model_state, restored_model
 from kfree.inference.metropolis import Draws, Settings, disagreement
 from kfree.inference.prior import GammaPrior
@@ -219,7 +220,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         else:
             self.k_posterior_ = model.posterior.k_probabilities
             self.beta_mean_, self.beta_std_ = model.posterior.beta_mean, model.posterior.beta_std
-        self.k_optimal_ = int(self.k_values_[self.k_posterior_.argmax()])
+        self.k_optimal_ = int(self.k_values_[most_probable(self.k_posterior_)])
         return self
 
     def predict(self, X: Any) -> np.ndarray:

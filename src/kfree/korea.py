@@ -23,6 +23,7 @@ from kfree.averaging import (
     most_slope,
     normalized,
 )
+from kfree.candidates import most_probable
 from kfree.inference.interpolation import Interpolants, Intervals, intervals
 from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
@@ -56,7 +57,7 @@ def average_by_laplace(model: Model, rows: OpenLabels) -> Average:
 def optimal_by_laplace(model: Model, rows: OpenLabels) -> Average:
     """K* = argmax alpha_K and beta = mu_K*, as Algorithm 1 has them (KOREA optimal)."""
     gauss = _gaussians(model, rows)
-    best = gauss.k_probabilities.argmax(axis=1)
+    best = most_probable(gauss.k_probabilities)
     class_probabilities = np.empty((rows.n_rows, rows.n_classes))
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)

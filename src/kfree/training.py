@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from kfree.candidates import EVERY_UP_TO, Candidates, make_candidates, thin_cand
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import BetaPosterior, TrainingPosterior, find_modes, integrate
 from kfree.inference.rules import training_posterior
+from kfree.likelihood.entering import Entering, entering
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.graph import NeighborGraph
@@ -35,6 +37,10 @@ TAIL = 1e-6
 PILOT_ROWS = 500
 STANDARD_ERRORS = 1.5
 PILOT_NEGLIGIBLE = 5.0
+# Up to how many numbers (256 MiB) are kept of what new rows do to the training points, at the
+# candidates that a label with this slope could bring back.
+ENTERING_NUMBERS = 1 << 25
+LARGEST_SLOPE = 40.0
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,11 @@ class KnownPosteriors:
 
     each: tuple[BetaPosterior, ...]
 
-    def allowing(self, tilt: np.ndarray) -> BetaPosterior:
-        """The first that allows for the slopes (n_k,)."""
+    def allowing(self, tilt: np.ndarray, which: np.ndarray) -> BetaPosterior:
+        """Some candidates of the first that allows for the slopes (n_k,) there."""
         for curves in self.each:
-            if curves.covers(tilt).all():
-                return curves
+            if curves.covers(tilt)[which].all():
+                return curves.take(which)
         raise ValueError(
             f"A row enters so many neighborhoods (slope {tilt.max():.3g}) that no posterior of "
             "beta made in fit reaches far enough for it; predict it on one machine."
@@ -76,6 +82,23 @@ class Model:
     @property
     def n_k(self) -> int:
         return len(self.candidates)
+
+    @cached_property
+    def entering(self) -> Entering | None:
+        """What becomes of every training point when a new row enters its list, if memory allows.
+
+        At the nodes that most rows are averaged over, and at the modes of other candidates that a
+        label might bring back.
+        """
+        posterior, curves = self.posterior, self.posterior.curves
+        reached = curves.log_tilted(np.full(self.n_k, LARGEST_SLOPE)) + posterior.log_prior
+        near = np.flatnonzero(reached > posterior.log_mass.max())
+        betas = {int(i): curves.mode[i : i + 1] for i in near}
+        betas |= {int(i): posterior.rule.of(j)[0] for j, i in enumerate(posterior.rule.candidate)}
+        n_betas = sum(len(beta) for beta in betas.values())
+        if len(self.labels) * self.n_classes * n_betas > ENTERING_NUMBERS:
+            return None
+        return entering(self.graph, self.table, self.labels, self.n_classes, betas)
 
 
 def train(
@@ -163,17 +186,24 @@ def beta_posterior(
     prior: GammaPrior,
     n_jobs: int | None = None,
     tilt: np.ndarray | None = None,
+    which: np.ndarray | None = None,
 ) -> BetaPosterior:
-    """The posteriors of beta of all candidates, a group of them at a time."""
+    """The posteriors of beta of all candidates or of some, a group of them at a time.
+
+    `tilt` (n_k,) are slopes that they allow for.
+    """
     if isinstance(likelihood, KnownPosteriors):
-        assert tilt is not None
-        return likelihood.allowing(tilt)
+        assert tilt is not None and which is not None
+        return likelihood.allowing(tilt, which)
+    groups = likelihood.groups()
+    if which is not None:
+        groups = [part for group in groups if len(part := np.intersect1d(group, which))]
 
-    def of_group(which: np.ndarray) -> BetaPosterior:
-        slope = None if tilt is None else tilt[which]
-        return integrate(likelihood.curves(which), len(which), prior, slope)
+    def of_group(group: np.ndarray) -> BetaPosterior:
+        slope = None if tilt is None else tilt[group]
+        return integrate(likelihood.curves(group), len(group), prior, slope)
 
-    return together(run(of_group, likelihood.groups(), n_jobs))
+    return together(run(of_group, groups, n_jobs))
 
 
 def together(parts: list[BetaPosterior]) -> BetaPosterior:
@@ -203,7 +233,10 @@ def new_points(
     radii = model.graph.radii[:, :n_k] if reverse else None
     arrivals = model.search.arrivals(queries, model.graph.k[:n_k], radii, n_jobs)
     rows = NewPoints(model.structure, model.graph, arrivals)
-    return OpenLabels(rows, model.table, model.labels, model.n_classes, joint)
+    known = None
+    if joint and model.table.nearest and len(arrivals.reverse_row) >= len(model.labels):
+        known = model.entering  # which pays if the rows enter about all lists
+    return OpenLabels(rows, model.table, model.labels, model.n_classes, joint, entering=known)
 
 
 def held_out(model: Model, rows: np.ndarray, joint: bool) -> OpenLabels:

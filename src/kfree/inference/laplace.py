@@ -14,6 +14,9 @@ import numpy as np
 # S_beta is {mu + i sigma}: i = 0 belongs to it, and beta_max, which the paper does not give, is
 # read as mu + 10 sigma.
 GRID = np.arange(-10.0, 11.0)
+# Nodes this small, in deviations, are zero but for rounding: with a flat likelihood and a prior of
+# shape 5, mu is exactly two sigma.
+ZERO = 1e-6
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Gaussians:
     def grid(self) -> np.ndarray:
         """S_beta of each row: (n_rows, n_nodes); nodes that are not positive become NaN."""
         nodes = self.beta_mean[:, None] + GRID * self.beta_std[:, None]
-        return np.where(nodes > 0, nodes, np.nan)
+        return np.where(nodes > ZERO * self.beta_std[:, None], nodes, np.nan)
 
     def log_density(self, beta: np.ndarray) -> np.ndarray:
         """log p_G(beta | Y, K) + log p(K | Y).

@@ -12,7 +12,7 @@ above one. Most rows have a small g; nodes that allow for more are made for thos
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -28,7 +28,8 @@ LOWERED = 6.0
 # The first step of the trapezoidal rule, in standard deviations and at most.
 FIRST_STEP = 0.6
 LARGEST_STEP = 0.3
-# Candidates whose maximum is this far below the best have a coarser rule, good to a few digits.
+# Candidates whose maximum is this far below the best have a coarser rule, good to a few digits; if
+# a label brings one back that is half as far below, it is integrated again.
 HOPELESS = 300.0
 # Two levels agree if their evidence and mean of beta differ by so much: halving the step squares
 # the error at least, so that the finer level is good to 1e-11.
@@ -98,11 +99,61 @@ class BetaPosterior:
         last = (self.log_mass > -np.inf).sum(axis=1) - 1
         each = np.arange(len(last))
         end = self.log_mass[each, last] + slope * self.beta[each, last]
-        return self.bounded | (end < self.log_tilted(slope) - COVERED)
+        start = self.log_mass[:, 0] - slope * self.beta[:, 0]
+        reaches = self.bounded | (end < self.log_tilted(slope) - COVERED)
+        return reaches & (start < self.log_tilted(-slope) - COVERED)
 
     def log_tilted(self, slope: np.ndarray) -> np.ndarray:
         """Log of the integral of p(beta, z | K) exp(slope beta), slopes (n_k,): (n_k,)."""
         return log_sum(self.log_mass + slope[:, None] * self.beta)
+
+    def log_beyond(self, slope: np.ndarray | float) -> np.ndarray:
+        """At most the part of that integral which lies beyond the last nodes: (n_k,).
+
+        The log likelihood is concave in beta, as that of an exponential family, and so is the log
+        prior but for a part of a slope below 1 / beta: beyond the last node the log density falls
+        at least as fast as it did before it.
+        """
+        each, last = np.arange(len(self.mode)), (self.log_mass > -np.inf).sum(axis=1) - 1
+        place = each, np.stack([last - 1, last])
+        beta = self.beta[place]
+        return np.where(self.bounded, -np.inf, _tail(beta, self.log_mass[place] + slope * beta))
+
+    def ends(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first node of the i-th candidate and its last two, and their log masses."""
+        last = int((self.log_mass[i] > -np.inf).sum()) - 1
+        place = [0, last - 1, last]
+        return self.beta[i, place], self.log_mass[i, place]
+
+    def log_outside(
+        self, i: int, beta: np.ndarray, log_mass: np.ndarray, shape: float
+    ) -> np.ndarray:
+        """At most the log mass outside the nodes of the i-th candidate.
+
+        Parameters
+        ----------
+        beta : (3,) the `ends`
+        log_mass : (n, 3) there, of functions with a concave logarithm
+        shape : of the prior, which rises as a power of beta
+        """
+        step = np.log(beta[2] / beta[1])
+        before = log_mass[:, 0] - np.log(step * min(1.0, shape))
+        if self.bounded[i]:
+            return before
+        return np.logaddexp(before, _tail(beta[1:, None], log_mass[:, 1:].T))
+
+    def take(self, which: np.ndarray) -> BetaPosterior:
+        """The posteriors of some candidates."""
+        return BetaPosterior(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+def _tail(beta: np.ndarray, log_mass: np.ndarray) -> np.ndarray:
+    """Log of the integral beyond the last of two nodes, at most, from (2, n) log masses there."""
+    log_p = log_mass - np.log(beta)
+    fall = (log_p[0] - log_p[1]) / (beta[1] - beta[0]) - 1.0 / beta[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tail = log_p[1] - np.log(np.log(beta[1] / beta[0])) - np.log(fall)
+    return np.where(fall > 0.0, tail, np.inf)
 
 
 def log_sum(values: np.ndarray) -> np.ndarray:
@@ -124,14 +175,17 @@ def integrate(
     ----------
     log_likelihood : takes beta (n, n_beta), whether derivatives are wanted, and the n candidates by
         rising index; gives value, slope, curvature, each (n, n_beta)
-    tilt : (n_k,) slopes of open labels that the nodes allow for
+    tilt : (n_k,) slopes of open labels that the nodes allow for, where a label is known to bring
+        the candidates back
     start : (n_k,) where to look for the modes first
     """
-    if tilt is None:
-        tilt = np.full(n_k, FIRST_TILT)
     mode, std, log_maximum = find_modes(log_likelihood, n_k, prior, start)
-    # Of those that no label brings back only about where they stand is needed.
+    # Of those that hardly a label brings back only about where they stand is needed.
     hopeless = log_maximum < log_maximum.max() - HOPELESS
+    if tilt is not None:
+        hopeless[:] = False
+    else:
+        tilt = np.full(n_k, FIRST_TILT)
 
     def log_density(u: np.ndarray, which: np.ndarray) -> np.ndarray:
         beta = np.exp(u)
@@ -139,7 +193,7 @@ def integrate(
         return value + prior.log_density(beta) + u
 
     step = np.minimum(FIRST_STEP * std, LARGEST_STEP) * np.where(hopeless, 2.0, 1.0)
-    low, high, top, bounded = _range(log_density, np.log(mode), step, prior, tilt)
+    low, high, top = _range(log_density, np.log(mode), step, prior, tilt)
     # Ends in whole steps from the mode.
     left, right = np.ceil((np.log(mode) - low) / step), np.ceil((high - np.log(mode)) / step)
     found: list[tuple] = [()] * n_k
@@ -159,17 +213,20 @@ def integrate(
         done = hopeless[todo] | (np.abs(fine - coarse) < AGREEMENT).all(axis=0)
         for i, j in enumerate(todo.tolist()):
             used = log_mass[i] > -np.inf
-            found[j] = np.exp(u[i, used]), log_mass[i, used], fine[0, i]
+            beyond = u[i, used][-1] + step[j]
+            ceiling = prior.log_density(np.exp(beyond)) + beyond + LOWERED
+            bounded = ceiling <= top[j] - NEGLIGIBLE
+            found[j] = np.exp(u[i, used]), log_mass[i, used], fine[0, i], bounded
         todo = todo[~done]
         if not len(todo):
             break
         step, left, right = 0.5 * step, 2.0 * left, 2.0 * right
-    width = max(len(beta) for beta, _, _ in found)
+    width = max(len(node) for node, _, _, _ in found)
     beta, log_mass = np.ones((n_k, width)), np.full((n_k, width), -np.inf)
-    for j, (node, mass, _) in enumerate(found):
+    for j, (node, mass, _, _) in enumerate(found):
         beta[j, : len(node)], log_mass[j, : len(node)] = node, mass
-    evidence = np.array([e for _, _, e in found])
-    return BetaPosterior(mode, std, evidence, beta, log_mass, bounded)
+    evidence, ends_with_prior = (np.array(part) for part in list(zip(*found, strict=True))[2:])
+    return BetaPosterior(mode, std, evidence, beta, log_mass, ends_with_prior)
 
 
 def _moments(log_mass: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -187,10 +244,10 @@ def _reached(log_p: np.ndarray, u: np.ndarray, prior: GammaPrior, tilt: np.ndarr
 
 def _range(
     log_density: Callable, mode: np.ndarray, step: np.ndarray, prior: GammaPrior, tilt: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Between which log(beta) the densities count, whatever one label does, and how high they are.
 
-    And whether they end where the prior has died out. Looked for by coarse steps, which grow.
+    Looked for by coarse steps, which grow.
     """
     every = np.arange(len(mode))
     top = log_density(mode[:, None], every)[:, 0]
@@ -205,8 +262,7 @@ def _range(
             todo = todo[_reached(log_p, u, prior, tilt[todo]) > top[todo] - NEGLIGIBLE]
             stride[todo] *= 1.5
         ends.append(end)
-    bounded = prior.log_density(np.exp(ends[1])) + ends[1] + LOWERED <= top - NEGLIGIBLE
-    return ends[0], ends[1], top, bounded
+    return ends[0], ends[1], top
 
 
 def find_modes(
@@ -245,6 +301,16 @@ class TrainingPosterior:
     log_normalizer: float  # log p(z)
     rule: Rule  # the nodes that serve most rows
     fine: Rule  # for all candidates, the nodes that serve any row
+
+    def coarse(self, candidates: np.ndarray) -> bool:
+        """Whether the nodes of one of the candidates may be those of a hopeless one."""
+        behind = self.log_mass.max() - self.log_mass[candidates]
+        return bool((behind > 0.5 * HOPELESS).any())
+
+    def with_nodes_of(self, curves: BetaPosterior, candidates: np.ndarray) -> Rule:
+        """A rule for some candidates with the nodes of posteriors that reach farther."""
+        shift = self.log_prior[candidates] - self.log_normalizer
+        return Rule(candidates, curves.beta, curves.log_mass + shift[:, None])
 
     @property
     def beta_mean(self) -> float:

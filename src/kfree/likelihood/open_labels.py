@@ -10,11 +10,13 @@ out touches the points that have it as a neighbor, and its own term leaves the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
+from kfree.likelihood.entering import Entering
 from kfree.likelihood.slots import ClassSlots, make_slots
 from kfree.likelihood.terms import (
     Counts,
@@ -85,6 +87,10 @@ class OpenLabels:
     n_classes: int
     joint: bool  # whether the open label enters its neighbors' terms too, or only its own
     own_labels: np.ndarray | None = None  # (n_rows,) where the training sum has the rows' terms
+    # What becomes of the training points that new rows enter, if it is known beforehand.
+    entering: Entering | None = None
+    # Some of the rows with what is known of them at all candidates, if it is not yet.
+    farther: Callable[[np.ndarray], OpenLabels] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -93,8 +99,13 @@ class OpenLabels:
     def take(self, rows: np.ndarray) -> OpenLabels:
         """The same for some of the rows, given by increasing index."""
         own = None if self.own_labels is None else self.own_labels[rows]
-        some = self.rows.take(rows)
-        return OpenLabels(some, self.table, self.labels, self.n_classes, self.joint, own)
+        farther = self.farther
+        return replace(
+            self,
+            rows=self.rows.take(rows),
+            own_labels=own,
+            farther=None if farther is None else lambda which: farther(rows[which]),
+        )
 
     def at(self, i: int) -> Field:
         """The rows among their neighbors at the i-th candidate of K."""
