@@ -52,8 +52,8 @@ def open_rows(
         found = new_points(model, part, joint, n_k, n_jobs)
         if n_k < model.n_k:
             found = replace(found, farther=partial(_with_all, model, part, joint))
-        for a in range(0, found.n_rows, step):
-            blocks.append(found.take(np.arange(a, min(a + step, found.n_rows))))
+        n_parts = -(-found.n_rows // step)
+        blocks += [found.take(part) for part in np.array_split(np.arange(found.n_rows), n_parts)]
     return blocks
 
 
@@ -74,7 +74,7 @@ def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:
         return max(len(GRID) + model.n_k, KOREA_NUMBERS) * model.n_k * n_listed
     n_nodes = rule.beta.shape[1]
     if model.n_classes <= FEW_CLASSES:
-        return 2 * n_nodes * model.n_classes + 4 * k_max
+        return 2 * n_nodes * model.n_classes + 2 * k_max
     if joint and model.table.nearest:
         return (2 * model.n_classes + LISTED_NUMBERS) // 4 + k_max * n_nodes // 4
     return n_nodes * k_max * n_listed

@@ -87,15 +87,16 @@ class Model:
     def entering(self) -> Entering | None:
         """What becomes of every training point when a new row enters its list, if memory allows.
 
-        At the nodes that most rows are averaged over, and at the modes of other candidates that a
-        label might bring back.
+        At the nodes that most rows are averaged over and where they end, and at the modes of other
+        candidates that a label might bring back.
         """
         posterior, curves = self.posterior, self.posterior.curves
         reached = curves.log_tilted(np.full(self.n_k, LARGEST_SLOPE)) + posterior.log_prior
         near = np.flatnonzero(reached > posterior.log_mass.max())
-        betas = {int(i): curves.mode[i : i + 1] for i in near}
-        betas |= {int(i): posterior.rule.of(j)[0] for j, i in enumerate(posterior.rule.candidate)}
-        n_betas = sum(len(beta) for beta in betas.values())
+        betas = {int(i): [curves.mode[i : i + 1]] for i in near}
+        for j, i in enumerate(posterior.rule.candidate.tolist()):
+            betas[i] = [posterior.rule.of(j)[0], curves.ends(i)[0]]
+        n_betas = sum(len(beta) for some in betas.values() for beta in some)
         if len(self.labels) * self.n_classes * n_betas > ENTERING_NUMBERS:
             return None
         return entering(self.graph, self.table, self.labels, self.n_classes, betas)

@@ -120,9 +120,12 @@ class BetaPosterior:
         return np.where(self.bounded, -np.inf, _tail(beta, self.log_mass[place] + slope * beta))
 
     def ends(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """The first node of the i-th candidate and its last two, and their log masses."""
+        """The first node of the i-th candidate and its last two, and their log masses.
+
+        Only the first where the prior has died out at the last ones.
+        """
         last = int((self.log_mass[i] > -np.inf).sum()) - 1
-        place = [0, last - 1, last]
+        place = [0] if self.bounded[i] else [0, last - 1, last]
         return self.beta[i, place], self.log_mass[i, place]
 
     def log_outside(
@@ -132,11 +135,11 @@ class BetaPosterior:
 
         Parameters
         ----------
-        beta : (3,) the `ends`
-        log_mass : (n, 3) there, of functions with a concave logarithm
+        beta : (1 or 3,) the `ends`
+        log_mass : (n, 1 or 3) there, of functions with a concave logarithm
         shape : of the prior, which rises as a power of beta
         """
-        step = np.log(beta[2] / beta[1])
+        step = np.log(self.beta[i, 1] / self.beta[i, 0])
         before = log_mass[:, 0] - np.log(step * min(1.0, shape))
         if self.bounded[i]:
             return before

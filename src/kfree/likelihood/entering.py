@@ -22,13 +22,15 @@ from kfree.neighbors.structures import Neighborhoods
 class Entering:
     """Changes of the points' log terms, by the place of the candidate."""
 
-    beta: dict[int, np.ndarray]  # (n_beta,)
-    changes: dict[int, np.ndarray]  # (n_points, n_classes * n_beta)
+    # Pairs of betas (n_beta,) and the changes there (n_points, n_classes * n_beta).
+    known: dict[int, list[tuple[np.ndarray, np.ndarray]]]
 
     def at(self, i: int, beta: np.ndarray) -> np.ndarray | None:
         """The changes at the i-th candidate; None if they are not known at these betas."""
-        known = self.beta.get(i)
-        return self.changes[i] if known is not None and np.array_equal(known, beta) else None
+        for there, changes in self.known.get(i, ()):
+            if np.array_equal(there, beta):
+                return changes
+        return None
 
 
 def entering(
@@ -36,14 +38,14 @@ def entering(
     table: Neighborhoods,
     labels: np.ndarray,
     n_classes: int,
-    betas: dict[int, np.ndarray],
+    betas: dict[int, list[np.ndarray]],
 ) -> Entering:
-    """The changes at some candidates, by their place, and at the betas of each."""
+    """The changes at some candidates, by their place, and at several betas of each."""
     counts = RisingCounts(table, labels, n_classes)
-    changes = {}
+    known = {}
     for i in sorted(betas):
         count = counts.rise_to(i)
         shown_by, gone, state = states(count, labels, labels[graph.last(i)])
-        b = betas[i][None] / table.k[i]
-        changes[i] = exchanged(count[:, shown_by], labels[shown_by], gone, b)[state]
-    return Entering(betas, changes)
+        those = count[:, shown_by], labels[shown_by], gone
+        known[i] = [(beta, exchanged(*those, beta[None] / table.k[i])[state]) for beta in betas[i]]
+    return Entering(known)

@@ -44,9 +44,11 @@ class FewClasses:
             self._own = RisingCounts(rows.rows.own_lists(), rows.labels, rows.n_classes)
             if rows.joint:
                 row, point, cell = rows.rows.exchanges()  # pairs, by row
-                self._pairs = row, point.astype(np.int32), cell
+                self._pairs = row, point.astype(np.int32), cell.astype(np.int16)
+                self._n_pairs = np.bincount(cell, minlength=len(rows.table.k)).cumsum()
         # The pairs of few rows and points as a matrix, which grows with K.
         self._matrix: np.ndarray | None = None
+        self._filled = -1
 
     def at(self, i: int, beta: np.ndarray) -> np.ndarray:
         """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
@@ -93,16 +95,16 @@ class FewClasses:
 
         Its last one for a new point, the row itself if that is held out.
         """
-        rows, (row, point, cell) = self._open, self._pairs
-        inside = np.flatnonzero(cell <= i)
-        if not len(inside):
+        rows = self._open
+        if not self._n_pairs[i]:
             return
-        row, point = row[inside], point[inside]
         change = None if rows.entering is None else rows.entering.at(i, beta)
         if change is None:
             points, b = self._points, (beta / rows.table.k[i])[None]
-            count, label, place = points.counts.rise_to(i), points.label, points.place[point]
+            count, label = points.counts.rise_to(i), points.label
             if rows.own_labels is not None:
+                row, point = self._up_to(i)
+                place = points.place[point]
                 of_pair = count[:, place], label[place]
                 shown_by, gone, state = states(*of_pair, rows.own_labels[row])
                 change = exchanged(of_pair[0][:, shown_by], of_pair[1][shown_by], gone, b)
@@ -112,20 +114,28 @@ class FewClasses:
                 return
             last = rows.rows.graph.last(i)[points.points]  # type: ignore[attr-defined]
             shown_by, gone, state = states(count, label, rows.labels[last])
-            change, point = exchanged(count[:, shown_by], label[shown_by], gone, b)[state], place
-        log_class += self._over_points(i, row, point, change).reshape(log_class.shape)
+            of_points = exchanged(count[:, shown_by], label[shown_by], gone, b)[state]
+            change = np.zeros((len(points.place), of_points.shape[1]))
+            change[points.points] = of_points
+        log_class += self._over_points(i, change).reshape(log_class.shape)
 
-    def _over_points(
-        self, i: int, row: np.ndarray, point: np.ndarray, change: np.ndarray
-    ) -> np.ndarray:
+    def _up_to(self, i: int, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and points of the pairs that count from a candidate in (after, i] on."""
+        row, point, cell = self._pairs
+        inside = np.flatnonzero((cell <= i) & (cell > after) if after >= 0 else cell <= i)
+        return row[inside], point[inside]
+
+    def _over_points(self, i: int, change: np.ndarray) -> np.ndarray:
         """The sum of `change[point]` over the pairs of each row: (n_rows, n_changes)."""
         shape = self._open.n_rows, len(change)
         size = shape[0] * shape[1]
-        if size <= FULL_NUMBERS and size <= DENSE_GAIN * len(row):
-            if self._matrix is None or self._matrix.shape != shape:
+        if size <= FULL_NUMBERS and size <= DENSE_GAIN * self._n_pairs[i]:
+            if self._matrix is None:
                 self._matrix = np.zeros(shape)
-            self._matrix[row, point] = 1.0
+            self._matrix[self._up_to(i, self._filled)] = 1.0
+            self._filled = i
             return self._matrix @ change
+        row, point = self._up_to(i)
         indptr = np.zeros(shape[0] + 1, dtype=np.int32)
         np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
         return sparse.csr_array((np.ones(len(row)), point, indptr), shape=shape) @ change

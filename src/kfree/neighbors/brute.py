@@ -114,13 +114,18 @@ class BruteSearch(Search):
     def _arrive(
         self, queries: Any, k: np.ndarray, radii: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        indices, _, *pairs = self._ordered(queries, k, None, radii)
+        indices, _, *pairs = self._ordered(queries, k, None, radii, exact=False)
         return indices, *pairs
 
     def _ordered(
-        self, queries: Any, k: np.ndarray, exclude: np.ndarray | None, radii: np.ndarray | None
+        self,
+        queries: Any,
+        k: np.ndarray,
+        exclude: np.ndarray | None,
+        radii: np.ndarray | None,
+        exact: bool = True,
     ) -> tuple:
-        """The k[-1] nearest, in order across the candidates `k`; their distances, exact at these.
+        """The k[-1] nearest, in order across the candidates `k`; their distances, there `exact`.
 
         Then (query, point, cell) of all pairs within `radii`.
         """
@@ -129,7 +134,7 @@ class BruteSearch(Search):
             found = self._block(queries, kind, exclude)
             if found is None:
                 continue
-            nearest = self._nearest_in(queries, *found, k, last)
+            nearest = self._nearest_in(queries, *found, k, last, exact)
             if nearest is None:
                 continue
             if radii is None:
@@ -140,7 +145,13 @@ class BruteSearch(Search):
         raise AssertionError("double precision serves everything")
 
     def _nearest_in(
-        self, queries: Any, block: np.ndarray, margin: np.ndarray, k: np.ndarray, last: bool
+        self,
+        queries: Any,
+        block: np.ndarray,
+        margin: np.ndarray,
+        k: np.ndarray,
+        last: bool,
+        exact: bool,
     ) -> tuple[np.ndarray, np.ndarray] | None:
         k_max = int(k[-1])
         proposed = self._propose(block, margin, k_max, last)
@@ -157,7 +168,8 @@ class BruteSearch(Search):
         if self._product:
             # Only what lies within twice the margin of a border can be on either side of it.
             border = np.union1d(k, np.arange(1, min(ORDERED, k_max) + 1))
-            near = _near_borders(value, border, 2.0 * margin + 4.0 * TIE * value[:, k_max - 1])
+            apart = 2.0 * margin + 4.0 * TIE * value[:, k_max - 1]
+            near = _near_borders(value, border, apart, exact)
             np.sqrt(np.maximum(value, 0.0, out=value), out=value)
         else:
             near = ~np.isnan(value)
@@ -232,10 +244,19 @@ class BruteSearch(Search):
         return by_row_and_point(row[inside], point[inside], cell[inside], self.n_points)
 
 
-def _near_borders(value: np.ndarray, border: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """Which of sorted values (n_rows, n) lie within a margin of the border-th smallest of a row."""
+def _near_borders(
+    value: np.ndarray, border: np.ndarray, margin: np.ndarray, itself: bool
+) -> np.ndarray:
+    """Which of sorted values (n_rows, n) lie within a margin of the border-th smallest of a row.
+
+    That one only if another does, unless `itself` is wanted in any case.
+    """
     near = np.zeros(value.shape, dtype=bool)
     near[:, border - 1] = True
+    if not itself:
+        close = np.zeros((len(value), value.shape[1] + 1), dtype=bool)
+        close[:, 1:-1] = np.diff(value, axis=1) <= margin[:, None]
+        near[:, border - 1] = (close[:, :-1] | close[:, 1:])[:, border - 1]
     for step in (-1, 1):
         row, place = np.nonzero(np.broadcast_to(True, (len(value), len(border))))
         place = border[place] - 1

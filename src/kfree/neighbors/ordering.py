@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from scipy import sparse
 
 from kfree.neighbors.graph import cells
@@ -22,6 +23,8 @@ PAIR_COORDINATES = 1 << 16
 # So many neighbors stand in the order of their distance; beyond them only the candidates of K
 # decide what has to be told apart.
 ORDERED = 32
+# For how many pairs cells are looked up at a time.
+SEARCHED = 1 << 15
 
 
 def measure_pairs(
@@ -141,16 +144,23 @@ def by_row_and_point(
 
 def n_within(table: np.ndarray, point: np.ndarray, value: np.ndarray) -> np.ndarray:
     """How many numbers of row `point` of a table, rising in each row, are at most `value`."""
-    # A binary search in every row at once.
-    n = table.shape[1]
-    low = np.zeros(len(point), dtype=np.int32)
-    step = 1 << max(0, n.bit_length() - 1)
-    while step:
-        probe = low + step
-        nearer = (probe <= n) & (table[point, np.minimum(probe, n) - 1] <= value)
-        low[nearer] = probe[nearer]
-        step >>= 1
-    return low
+    # A binary search in many rows at once, so many that what it holds stays in the cache.
+    n, width = table.shape[1], table.strides[0] // table.itemsize
+    flat = as_strided(table, ((len(table) - 1) * width + n,), (table.itemsize,), writeable=False)
+    found = np.empty(len(point), dtype=np.int32)
+    for a in range(0, len(point), SEARCHED):
+        before, limit = point[a : a + SEARCHED] * np.int64(width) - 1, value[a : a + SEARCHED]
+        low = np.zeros(len(before), dtype=np.int64)
+        step = 1 << max(0, n.bit_length() - 1)
+        while step:
+            probe = low + step
+            nearer = probe <= n
+            np.minimum(probe, n, out=probe)
+            nearer &= flat.take(before + probe) <= limit
+            low += step * nearer
+            step >>= 1
+        found[a : a + SEARCHED] = low
+    return found
 
 
 def flatten(lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
