@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from kfree.candidates import EVERY_UP_TO, Candidates, make_candidates, thin_cand
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import BetaPosterior, TrainingPosterior, find_modes, integrate
 from kfree.inference.rules import training_posterior
+from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.entering import Entering, entering
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.training_sum import TrainingSum
@@ -37,8 +38,8 @@ TAIL = 1e-6
 PILOT_ROWS = 500
 STANDARD_ERRORS = 1.5
 PILOT_NEGLIGIBLE = 5.0
-# Up to how many numbers (256 MiB) are kept of what new rows do to the training points, at the
-# candidates that a label with this slope could bring back.
+# Up to how many numbers (256 MiB) are kept of the classes around the training points, and of what
+# new rows do to them at the candidates that a label with this slope could bring back.
 ENTERING_NUMBERS = 1 << 25
 LARGEST_SLOPE = 40.0
 
@@ -82,6 +83,15 @@ class Model:
     @property
     def n_k(self) -> int:
         return len(self.candidates)
+
+    @cached_property
+    def around(self) -> dict[int, np.ndarray] | None:
+        """The classes around every training point at the candidates that matter to most rows."""
+        active = self.posterior.rule.candidate.tolist()
+        if len(self.labels) * self.n_classes * len(active) > ENTERING_NUMBERS:
+            return None
+        counts = RisingCounts(self.table, self.labels, self.n_classes)
+        return {i: counts.rise_to(i).copy() for i in active}
 
     @cached_property
     def entering(self) -> Entering | None:
@@ -234,17 +244,20 @@ def new_points(
     radii = model.graph.radii[:, :n_k] if reverse else None
     arrivals = model.search.arrivals(queries, model.graph.k[:n_k], radii, n_jobs)
     rows = NewPoints(model.structure, model.graph, arrivals)
-    known = None
-    if joint and model.table.nearest and len(arrivals.reverse_row) >= len(model.labels):
-        known = model.entering  # which pays if the rows enter about all lists
-    return OpenLabels(rows, model.table, model.labels, model.n_classes, joint, entering=known)
+    found = OpenLabels(rows, model.table, model.labels, model.n_classes, joint)
+    if not joint or len(arrivals.reverse_row) < len(model.labels):
+        return found  # few rows touch few points
+    if model.table.nearest:
+        return replace(found, entering=model.entering)
+    return replace(found, around=model.around)
 
 
 def held_out(model: Model, rows: np.ndarray, joint: bool) -> OpenLabels:
     """Training rows, each with its label unknown."""
     own = model.labels[rows]
     found = HeldOut(model.structure, model.graph, model.table, rows)
-    return OpenLabels(found, model.table, model.labels, model.n_classes, joint, own)
+    around = model.around if joint else None
+    return OpenLabels(found, model.table, model.labels, model.n_classes, joint, own, around)
 
 
 def _likely_k_max(

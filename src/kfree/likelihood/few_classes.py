@@ -7,6 +7,7 @@ the point alone, and those that most rows need are known beforehand (`entering`)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -44,7 +45,7 @@ class FewClasses:
             self._own = RisingCounts(rows.rows.own_lists(), rows.labels, rows.n_classes)
             if rows.joint:
                 row, point, cell = rows.rows.exchanges()  # pairs, by row
-                self._pairs = row, point.astype(np.int32), cell.astype(np.int16)
+                self._pairs = row, point.astype(np.int32), cell.astype(np.int32)
                 self._n_pairs = np.bincount(cell, minlength=len(rows.table.k)).cumsum()
         # The pairs of few rows and points as a matrix, which grows with K.
         self._matrix: np.ndarray | None = None
@@ -65,18 +66,30 @@ class FewClasses:
         divisor = count.sum(axis=0)[:, None] if rows.table.by_size else float(rows.table.k[i])
         log_class = self._own_terms(count, divisor, beta)
         if len(touched.pair_row):
-            points = self._points
-            points.counts.rise_to(i)
+            points = self._points_at(i)
             place = points.place[touched.pair_point]
-            shown_by, state = self._states(touched, place)
-            change = self._changes(touched, shown_by, place[shown_by], i, beta)
+            shown_by, state = self._states(touched, points, place)
+            change = self._changes(touched, points, shown_by, place[shown_by], i, beta)
             summed = _sum_over_pairs(touched.pair_row, state, change, rows.n_rows)
             log_class += summed.reshape(log_class.shape)
         return log_class
 
+    def _points_at(self, i: int) -> _Points:
+        """The points that the rows touch, at the i-th candidate; all points if these are known."""
+        rows = self._open
+        if rows.around is not None and i in rows.around:
+            every = np.arange(len(rows.labels))
+            return _Points(every, every, rows.labels, rows.around[i])
+        points, place, counts = self._touched_points
+        return _Points(points, place, rows.labels[points], counts.rise_to(i))
+
     @cached_property
-    def _points(self) -> _Points:
-        return _Points(self._open)
+    def _touched_points(self) -> tuple[np.ndarray, np.ndarray, RisingCounts]:
+        rows = self._open
+        points = rows.rows.points()
+        place = np.zeros(len(rows.labels), dtype=np.int32)
+        place[points] = np.arange(len(points))
+        return points, place, RisingCounts(rows.table.take(points), rows.labels, rows.n_classes)
 
     def _own_terms(
         self, count: np.ndarray, divisor: np.ndarray | float, beta: np.ndarray
@@ -100,8 +113,8 @@ class FewClasses:
             return
         change = None if rows.entering is None else rows.entering.at(i, beta)
         if change is None:
-            points, b = self._points, (beta / rows.table.k[i])[None]
-            count, label = points.counts.rise_to(i), points.label
+            points, b = self._points_at(i), (beta / rows.table.k[i])[None]
+            count, label = points.count, points.label
             if rows.own_labels is not None:
                 row, point = self._up_to(i)
                 place = points.place[point]
@@ -140,9 +153,11 @@ class FewClasses:
         np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
         return sparse.csr_array((np.ones(len(row)), point, indptr), shape=shape) @ change
 
-    def _states(self, touched: Touched, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _states(
+        self, touched: Touched, points: _Points, place: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A pair that shows each state (n_states,), and the state of each pair (n_pairs,)."""
-        key = hashes(self._points.counts.count, self._points.label)[place]
+        key = hashes(points.count, points.label)[place]
         key += touched.weight.astype(np.uint64) * WORDS[2, 0]
         if len(touched.lost_pair):
             first = np.flatnonzero(np.diff(touched.lost_pair, prepend=-1))
@@ -152,40 +167,43 @@ class FewClasses:
         return shown_by, state
 
     def _changes(
-        self, touched: Touched, shown_by: np.ndarray, place: np.ndarray, i: int, beta: np.ndarray
+        self,
+        touched: Touched,
+        points: _Points,
+        shown_by: np.ndarray,
+        place: np.ndarray,
+        i: int,
+        beta: np.ndarray,
     ) -> np.ndarray:
         """New log term less old, by the class of the open label: (n_states, n_classes * n_beta)."""
-        counts, labels = self._points.counts, self._points.label
-        n_classes = len(counts.count)
+        table, n_classes = self._open.table, len(points.count)
         out = np.empty((len(shown_by), n_classes * len(beta)))
         step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
-        divisor = counts.divisor(i)
         first = np.searchsorted(touched.lost_pair, np.arange(len(touched.pair_row) + 1))
         for start in range(0, len(shown_by), step):
             pair, point = shown_by[start : start + step], place[start : start + step]
-            before, own = counts.count[:, point], labels[point]
+            before, own = points.count[:, point], points.label[point]
+            divisor = before.sum(axis=0) if table.by_size else np.full(len(pair), table.k[i])
             owner, loss = expand(first, pair)
             slot = self._open.labels[touched.lost_neighbor[loss]] * np.int64(len(pair)) + owner
             lost = np.bincount(slot, minlength=before.size).reshape(before.shape)
-            weight, size = touched.weight[pair], divisor[point]
-            if self._open.table.by_size:
+            weight, size = touched.weight[pair], divisor
+            if table.by_size:
                 size = size - lost.sum(axis=0) + weight
             change = joined(before - lost, own, weight, beta / size[:, None])
-            change -= present(before, own, beta / divisor[point][:, None])
+            change -= present(before, own, beta / divisor[:, None])
             out[start : start + step] = change.transpose(1, 0, 2).reshape(len(pair), -1)
         return out
 
 
+@dataclass(frozen=True)
 class _Points:
-    """The training points that a block of rows touches, and the classes around them."""
+    """Training points and the classes around them at one candidate."""
 
-    def __init__(self, rows: OpenLabels) -> None:
-        self.points = rows.rows.points()
-        self.place = np.zeros(len(rows.labels), dtype=np.int32)
-        self.place[self.points] = np.arange(len(self.points))
-        self.label = rows.labels[self.points]
-        table = rows.table.take(self.points)
-        self.counts = RisingCounts(table, rows.labels, rows.n_classes)
+    points: np.ndarray  # (n,)
+    place: np.ndarray  # where each of all training points stands among these
+    label: np.ndarray  # (n,)
+    count: np.ndarray  # (n_classes, n)
 
 
 def _sum_over_pairs(

@@ -87,7 +87,9 @@ class OpenLabels:
     n_classes: int
     joint: bool  # whether the open label enters its neighbors' terms too, or only its own
     own_labels: np.ndarray | None = None  # (n_rows,) where the training sum has the rows' terms
-    # What becomes of the training points that new rows enter, if it is known beforehand.
+    # What is known of all training points beforehand, if it is: the classes around them at some
+    # candidates, each (n_classes, n), and what becomes of those that new rows enter.
+    around: dict[int, np.ndarray] | None = None
     entering: Entering | None = None
     # Some of the rows with what is known of them at all candidates, if it is not yet.
     farther: Callable[[np.ndarray], OpenLabels] | None = None

@@ -70,15 +70,18 @@ class Neighborhoods:
             first, last = (0 if i == 0 else self.k[i - 1]), self.k[i]
             lists = self.neighbors.reshape(-1, self.k[-1])[:, first:last]
             return np.repeat(np.arange(len(lists)), last - first), lists.ravel()
-        order, start = self._by_cell
-        edge = order[start[i] : start[i + 1]]
-        return np.searchsorted(self.indptr, edge, side="right") - 1, self.neighbors[edge]
+        owner, neighbor, start = self._by_cell
+        part = slice(start[i], start[i + 1])
+        return owner[part], neighbor[part]
 
     @cached_property
-    def _by_cell(self) -> tuple[np.ndarray, np.ndarray]:
+    def _by_cell(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Owners and neighbors in the order of their cells, and where each cell starts."""
         small = self.cell.astype(np.uint16)  # which numpy sorts by counting
         order = np.argsort(small, kind="stable")
-        return order, np.searchsorted(small[order], np.arange(len(self.k) + 1))
+        owner = np.repeat(np.arange(self.n_points, dtype=np.int32), np.diff(self.indptr))
+        start = np.searchsorted(small[order], np.arange(len(self.k) + 1))
+        return owner[order], self.neighbors[order], start
 
 
 @dataclass(frozen=True)
