@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 import naive
-from kfree import KFreeClassifier
+from kfree import KFreeClassifier, averaging
 
 # Differences above this are failures: the aim for every class probability and every p(K | Y).
 TOLERANCE = 1e-6
@@ -43,7 +43,7 @@ BORDERS = {
     "kfree.neighbors.brute.SINGLE_POINTS": (0, 1 << 14),
     "kfree.neighbors.ordering.ORDERED": (2, 32),
     "kfree.candidates.EVERY_UP_TO": (4, 32),
-    "kfree.inference.rules.VERY_FEW_POINTS": (20, 200),
+    "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
     "kfree.averaging.USUAL_SLOPE": (0.0, 4.0),
     "kfree.training.ENTERING_NUMBERS": (0, 1 << 25),
     "kfree.inference.quadrature.FIRST_TILT": (0.0, 1.0),

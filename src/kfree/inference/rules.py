@@ -16,17 +16,17 @@ from kfree.inference.quadrature import BetaPosterior, Rule, TrainingPosterior, l
 # Weights this far below the rest do not count (e^-18 < 2e-8).
 NEGLIGIBLE = 18.0
 # Candidates whose posterior is this far below the best are looked at only for rows whose label can
-# bring them back.
-LEFT_OUT = 30.0
-# With fewer points one label matters so much that no node is spared; with somewhat more, few are.
-VERY_FEW_POINTS = 200
+# bring them back. That is a bound, which is loose where beta is known badly: at 30 all rows of
+# separated embeddings looked at three more candidates in the slow way.
+LEFT_OUT = 50.0
+# With fewer points one label matters so much that no node is spared.
 FEW_POINTS = 1000
 # Largest error of the test integrals, whose size is about one, for a K of probability 1e-3 or more;
 # less probable K may have more.
 TOLERANCE = 1e-8
-# The sizes of Gauss rules that are tried. Two or three nodes serve the test integrals as well, but
-# among hubs one row in fifty needs more.
-SIZES = (4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
+# The sizes of Gauss rules that are tried. Two to four nodes serve the test integrals as well, but
+# among hubs (64 columns, 6 of which matter) one row in fifty or in a hundred needs more.
+SIZES = (5, 6, 7, 8, 10, 12, 16, 20, 24)
 
 
 def training_posterior(
@@ -39,32 +39,14 @@ def training_posterior(
     active = np.flatnonzero(log_mass > log_mass.max() - LEFT_OUT)
     log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
     fine = Rule(np.arange(len(log_prior)), curves.beta, log_weight)
-    dense = fine.take(active)
-    if n_points >= VERY_FEW_POINTS:
-        fine = _resolved(fine)
-    rule = fine.take(active) if n_points < FEW_POINTS else _reduced(dense, n_classes)
+    sizes = SIZES if n_points >= FEW_POINTS else SIZES[-1:]
+    rule = _reduced(fine.take(active), n_classes, sizes)
     return TrainingPosterior(
         log_prior, curves, log_mass, k_probabilities, log_normalizer, rule, fine
     )
 
 
-def _resolved(dense: Rule) -> Rule:
-    """Gauss rules of so many nodes that they serve any row; candidates with fewer keep theirs."""
-    n_nodes = SIZES[-1]
-    many = np.flatnonzero((dense.log_weight > -np.inf).sum(axis=1) > n_nodes)
-    found: list[tuple] = [(*dense.of(i), None) for i in range(len(dense.candidate))]
-    if len(many):
-        log_total = log_sum(dense.log_weight[many])
-        weight = np.exp(dense.log_weight[many] - log_total[:, None])
-        node, share, _ = jacobi_matrices(np.log(dense.beta[many]), weight, n_nodes).rule(n_nodes)
-        with np.errstate(divide="ignore"):  # an outermost weight may underflow
-            log_share = np.log(share) + log_total[:, None]
-        for j, i in enumerate(many):
-            found[i] = np.exp(node[j]), log_share[j], None
-    return _padded(dense.candidate, found)
-
-
-def _reduced(dense: Rule, n_classes: int) -> Rule:
+def _reduced(dense: Rule, n_classes: int, sizes: tuple[int, ...]) -> Rule:
     """A Gauss rule of few nodes for each candidate; all nodes where no small one is good enough."""
     log_total = log_sum(dense.log_weight)
     weight = np.exp(dense.log_weight - log_total[:, None])
@@ -72,8 +54,8 @@ def _reduced(dense: Rule, n_classes: int) -> Rule:
     slack = np.maximum(1.0, 1e-3 * np.exp(-log_total))
     found: list[tuple | None] = [None] * len(weight)
     todo = np.arange(len(weight))
-    jacobi = jacobi_matrices(np.log(dense.beta), weight, min(SIZES[-1], weight.shape[1]))
-    for n_nodes in SIZES:
+    jacobi = jacobi_matrices(np.log(dense.beta), weight, min(sizes[-1], weight.shape[1]))
+    for n_nodes in sizes:
         if n_nodes > jacobi.diagonal.shape[1]:
             break
         node, share, probe = jacobi.rule(n_nodes)
