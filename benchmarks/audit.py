@@ -431,7 +431,8 @@ def about_number(cells: list[Cell], clean: list[Clean]) -> list[str]:
         "",
         "On the data sets above, with labels flipped, by kfree field: the estimate per label "
         "flipped (median and quartiles over the data sets), how often the interval holds the "
-        "number flipped, and how often it lies above 0. The data sets' own wrong labels count as well.",
+        "number flipped, and how often it lies above 0. The data sets' own wrong labels count as "
+        "well.",
         "",
         markdown_table(
             ["flipped", "said / flipped", "lower quartile", "upper quartile", "held", "above 0"],

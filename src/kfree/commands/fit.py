@@ -22,7 +22,7 @@ def fit(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The model's file, *.kfree.")
     ],
-    model: options.ModelOption = options.USUAL,
+    model: options.ModelOption = None,
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
@@ -34,8 +34,8 @@ def fit(
 ) -> None:
     """Learn from a table to predict one of its columns, and save the model.
 
-    Says what was done with each column, how probable each number of neighbors k is, and how good
-    the predictions are, each row predicted from all the others.
+    Says what was done with each column, how good the predictions are, each row predicted from all
+    the others, and with --model k how probable each number of neighbors k is.
 
     Example: `kfree fit iris.csv --target species --output iris.kfree`
     """
@@ -44,7 +44,7 @@ def fit(
     check_output(output, [data])
     prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
-    fitted = fit_model(make_model(prepare, model, structure, jobs), task)
+    fitted = fit_model(make_model(prepare, task, model, structure, jobs), task)
     scores = leave_one_out(fitted, task)[1]
     save(fitted, output)
     notes, classifier = [*task.notes, *fitted[0].notes_], fitted[-1]
@@ -54,6 +54,7 @@ def fit(
                 **task.for_machines(notes),
                 **_about_k_for_machines(classifier),
                 "leave_one_out": asdict(scores),
+                "classifier": type(classifier).__name__,
                 "model": output,
             }
         )
