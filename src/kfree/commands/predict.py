@@ -128,4 +128,5 @@ def _answer(model: Pipeline, cells: Any, tally: Tally) -> dict[str, np.ndarray]:
 def _names(model: Pipeline) -> list[str]:
     """The columns that are written."""
     classes = [f"probability_{name}" for name in model[-1].classes_]
-    return ["prediction", "probability", *classes, UNCERTAINTY]
+    about_k = [UNCERTAINTY] if isinstance(model[-1], KFreeClassifier) else []
+    return ["prediction", "probability", *classes, *about_k]
