@@ -129,6 +129,13 @@ class TestFewRows:
         assert result.exit_code == 0, result.output
         assert "too few rows to compare" in (tmp_path / "o.html").read_text()
 
+    def test_leave_one_out_by_the_field_is_not_praised(self, tmp_path):
+        rows = "".join(f"{i // 3 + 0.1 * (i % 3)},c{i // 3}\n" for i in range(24))
+        (tmp_path / "t.csv").write_text("x,y\n" + rows)
+        arguments = ["fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m"]
+        assert "this is too hopeful" in run(*arguments).stdout
+        assert "this is too hopeful" not in run(*arguments, "--model", "k").stdout
+
 
 class TestUsualModel:
     def test_by_columns_and_structure(self):

@@ -13,7 +13,12 @@ from kfree.commands.files import check_output
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
 from kfree.commands.learning import fit_model, leave_one_out, make_model, preparation, read_task
 from kfree.commands.telling import show, show_json
+from kfree.field.estimator import FieldClassifier
 from kfree.persistence import save
+
+# With fewer rows to a class, on average, leave-one-out by the field was seen to be far too hopeful:
+# 24 classes of 4 rows, accuracy 0.38 to 0.52, on folds 0.26 to 0.28.
+FEW = 5
 
 
 def fit(
@@ -66,6 +71,11 @@ def fit(
         f"  accuracy {scores.accuracy:.3f}, macro F-measure {scores.f_measure:.3f}, "
         f"log loss {scores.log_loss:.3f}"
     )
+    if isinstance(classifier, FieldClassifier) and len(task.labels) < FEW * len(task.class_counts):
+        show(
+            f"  With fewer than {FEW} rows to a class this is too hopeful; kfree evaluate predicts "
+            "rows that the model has not seen."
+        )
     show(f"\nThe model is in {output}.")
 
 
