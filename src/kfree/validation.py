@@ -499,7 +499,7 @@ def check_names(estimator: Any, X: Any) -> None:
 
 
 def _features(estimator: Any, X: Any, names: Any) -> Rows:
-    twice = [name for name, n in Counter(map(str, names or ())).items() if n > 1]
+    twice = [name for name, n in Counter(map(str, _feature_names(X) or ())).items() if n > 1]
     if twice:
         raise ValueError(
             f"X has more than one column named {twice[0]!r}; every column needs its own name."
