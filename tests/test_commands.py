@@ -85,7 +85,8 @@ def folder(tmp_path_factory):
     frame.to_csv(folder / "iris.csv", index=False)
     for table, target in (("bäume.csv", "Art"), ("iris.csv", "species")):
         name = table.removesuffix(".csv") + ".kfree"
-        result = run("fit", folder / table, "--target", target, "--output", folder / name)
+        arguments = ["--target", target, "--output", folder / name, "--model", "k"]
+        result = run("fit", folder / table, *arguments)
         assert result.exit_code == 0, result.output
         (folder / f"{name}.txt").write_text(result.stdout)
     return folder
@@ -110,7 +111,8 @@ class TestFit:
             assert part in text
 
     def test_json_says_the_same(self, folder, tmp_path):
-        result = run("fit", folder / "iris.csv", "-t", "species", "-o", tmp_path / "m", "--json")
+        arguments = ["fit", folder / "iris.csv", "-t", "species", "-o", tmp_path / "m", "--json"]
+        result = run(*arguments, "--model", "k")
         found = json.loads(result.stdout)
         model = kfree.load(tmp_path / "m")
         classifier, frame = model[-1], pd.read_csv(folder / "iris.csv")

@@ -72,6 +72,7 @@ MAY_IMPORT["shards"] = {
 MAY_IMPORT["dask"] = ABOVE | {"shards"}
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
+MAY_IMPORT["usual"] = ABOVE
 MAY_IMPORT["audit"] = ABOVE | {"label_noise"}
 MAY_IMPORT["paper"] = ABOVE | {
     "displays",
@@ -81,7 +82,15 @@ MAY_IMPORT["paper"] = ABOVE | {
     "persistence",
     "selection",
 }
-MAY_IMPORT["report"] = ABOVE | {"atomic", "audit", "displays", "evaluation", "page", "tables"}
+MAY_IMPORT["report"] = ABOVE | {
+    "atomic",
+    "audit",
+    "displays",
+    "evaluation",
+    "page",
+    "tables",
+    "usual",
+}
 MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "plain_text", "report"}
 MAY_IMPORT["cli"] = {"commands"}
 MAY_IMPORT["__main__"] = {"cli"}

@@ -150,7 +150,7 @@ class TestTheSame:
         header = json.loads(zipfile.ZipFile(path).read("kfree.json"))
         assert header["columns"] == list(frame.columns)
         assert header["classes"] == ["viel", "wenig"]
-        assert header["format"] == 2
+        assert header["format"] == 3
         assert header["kfree"]
 
     def test_saved_again_after_loading(self, path):
@@ -512,9 +512,9 @@ class TestTampered:
     @pytest.mark.parametrize(
         "change",
         [
-            lambda told: told["columns"][0].update(kind="color"),
+            lambda told: told["kinds"][0].update(kind="color"),
             lambda told: told["columns"].append(told["columns"][0]),
-            lambda told: told["columns"][0].update(strange=1),
+            lambda told: told["kinds"][0].update(strange=1),
             lambda told: told["values_"].clear(),
             lambda told: told["values_"].update(color=[1, 2]),
             lambda told: told["terms"].clear(),

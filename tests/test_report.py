@@ -54,9 +54,10 @@ from kfree.report.comparison import (
     compare,
 )
 from kfree.report.findings import calibration_by_chance
-from kfree.report.headline import label_words, quality_words, tiles
+from kfree.report.headline import calibration_words, label_words, quality_words, tiles
 from kfree.report.importance import column_importance
 from kfree.report.wording import cell, signed
+from kfree.tables import TablePreparation
 
 HOSTILE = "<script>alert(1)</script>"
 PHONE, DESK, WIDE = 390, 1280, 1920
@@ -101,7 +102,9 @@ def table():
 
 @pytest.fixture(scope="module")
 def report(table):
-    return make_report(*table, title=f"A page about {HOSTILE}", notes=["read with <care>"])
+    model = make_pipeline(TablePreparation(), KFreeClassifier())
+    title = f"A page about {HOSTILE}"
+    return make_report(*table, model=model, title=title, notes=["read with <care>"])
 
 
 @pytest.fixture(scope="module")
@@ -402,6 +405,22 @@ def test_pictures_have_words_for_those_who_cannot_see_them(report):
     assert f"{report.findings.scores.calibration_error:.3f}" in seen[0]["aria-label"]
     best = report.findings.classifier.k_optimal_
     assert f"most probable number of neighbors is {best} " in seen[1]["aria-label"]
+
+
+def test_the_headline_says_where_the_folds_contradict_it(report):
+    found = report.findings
+    usual = found.comparison
+    assert "take what the folds say" not in quality_words(found)
+    assert "worse than the plain shares" not in calibration_words(found)
+    poor = replace(
+        usual,
+        scores=usual.scores | {KFREE: replace(usual.scores[KFREE], accuracy=0.02)},
+        log_losses=usual.log_losses | {KFREE: usual.log_losses[KFREE] + 9.0},
+    )
+    contradicted = replace(found, comparison=poor)
+    assert "take what the folds say" in quality_words(contradicted)
+    assert "no better than always saying the commonest class" in quality_words(contradicted)
+    assert "worse than the plain shares" in calibration_words(contradicted)
 
 
 def test_many_classes_have_no_page_of_zeros():

@@ -144,9 +144,10 @@ def audit_labels(model: Any, *, n_neighbors: int = 5, probabilities: Any = None)
             probabilities, (len(given), len(classifier.classes_))
         )
     given_probability, suggested, suggested_probability = strongest_other(probabilities, given)
-    # Of seven scores tried on flipped labels this and p(given) were within 0.001 in AUROC, and one
-    # weighted by the entropy 0.002 above; margins, thresholds for each class and a second pass
-    # without the suspects found fewer. This one also puts the contradicted rows first.
+    # Of seven scores tried on flipped labels, on half of the data sets and then on the other half,
+    # this one and p(given) were within 0.001 in AUROC and 0.005 in precision, for both classifiers;
+    # differences of probabilities, thresholds for each class and shares of the classes divided out
+    # found fewer. This one also puts the contradicted rows first.
     order = np.argsort(np.log(given_probability) - np.log(suggested_probability), kind="stable")
     neighbors, distances = nearest_with_label(indices, measure, given, suggested, n_neighbors)
     return LabelAudit(

@@ -21,6 +21,8 @@ COMMANDS = {
     "paper": ("kfree.commands.paper", "make the paper's tables and figures anew"),
 }
 HELP = ("--help", "-h", "help")
+# Those that read or write models.
+WITH_FILES = ("fit", "predict")
 
 
 def main() -> None:
@@ -39,6 +41,8 @@ def main() -> None:
                 f"The package {package} is missing; pip install 'kfree[cli]' brings all that the "
                 "command kfree needs."
             )
+    if words[0] in WITH_FILES and "--help" not in words:
+        _import_skops()
     make_app([words[0]] if words[0] in COMMANDS else list(COMMANDS))(prog_name="kfree")
 
 
@@ -87,6 +91,22 @@ def make_app(names: list[str] | None = None) -> Any:
     for name in names or COMMANDS:
         app.command()(told(getattr(import_module(COMMANDS[name][0]), name)))
     return app
+
+
+def _import_skops() -> None:
+    """Import skops without its list of all estimators of scikit-learn.
+
+    For that list it imports all of scikit-learn, and dask where it is installed: more than a second
+    of a process that predicts a few rows. kfree says itself which types it trusts.
+    """
+    from sklearn import utils
+
+    usual = utils.all_estimators
+    utils.all_estimators = lambda *args, **kwargs: []
+    try:
+        import_module("skops.io")
+    finally:
+        utils.all_estimators = usual
 
 
 def _print(text: str) -> None:

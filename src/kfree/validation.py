@@ -7,6 +7,7 @@ was wrong and what is expected.
 from __future__ import annotations
 
 import numbers
+from collections import Counter
 from importlib.util import find_spec
 from typing import Any
 
@@ -498,6 +499,11 @@ def check_names(estimator: Any, X: Any) -> None:
 
 
 def _features(estimator: Any, X: Any, names: Any) -> Rows:
+    twice = [name for name, n in Counter(map(str, _feature_names(X) or ())).items() if n > 1]
+    if twice:
+        raise ValueError(
+            f"X has more than one column named {twice[0]!r}; every column needs its own name."
+        )
     try:
         checked = check_array(
             X,

@@ -41,7 +41,7 @@ def audit(
     neighbors: Annotated[
         int, typer.Option("--neighbors", min=1, help="How many neighbors to name for each row.")
     ] = 5,
-    model: options.ModelOption = options.USUAL,
+    model: options.ModelOption = None,
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
@@ -65,7 +65,7 @@ def audit(
     prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     refuse_taken(task.features.columns, TOLD, "the audit is")
-    fitted = make_model(prepare, model, structure, jobs)
+    fitted = make_model(prepare, task, model, structure, jobs)
     # Opened first: that the rows cannot be written is better known before the work.
     with table_writer(output, escape_formulas=escape_formulas) as write:
         fit_model(fitted, task)
@@ -122,6 +122,7 @@ def _typed(cells: Any, prepare: TablePreparation) -> Any:
     from pandas.api.types import is_string_dtype
 
     odd = {column.name for column in prepare.columns_ if column.n_unreadable}
+    odd |= set(cells.attrs.get("types", ()))  # they have a type already
     used = {
         name: values
         for name, values in prepare.numbers_of(cells).items()
@@ -147,7 +148,9 @@ def _table(suspects: LabelAudit, numbers: np.ndarray, own: Any) -> Any:
         np.array(against, dtype=str),
     )
     frame = pd.DataFrame(dict(zip(TOLD, told, strict=True)))
-    return frame.join(own.iloc[suspects.rows].reset_index(drop=True))
+    whole = frame.join(own.iloc[suspects.rows].reset_index(drop=True))
+    whole.attrs = own.attrs
+    return whole
 
 
 def _numbers_against(suspects: LabelAudit, numbers: np.ndarray, i: int) -> list[int]:

@@ -27,6 +27,7 @@ from kfree.neighbors.structures import STRUCTURES
 from kfree.plain_text import quoted
 from kfree.tables import TableError, TablePreparation, TableWarning
 from kfree.tables.messages import count, listed
+from kfree.usual import MOST_COLUMNS
 
 # What is compared unless something else is asked for: the structures other than the usual one take
 # several times as long.
@@ -61,7 +62,7 @@ def evaluate(
             metavar="NAMES",
             help=f"What to compare, with commas between: {', '.join(COMPARED)} (boltzmann and "
             "boltzmann2: kfree under its other structures; knn: k by a grid search). If not given: "
-            f"{', '.join(USUALLY)}.",
+            f"{', '.join(USUALLY)}; without field for more than {MOST_COLUMNS:,} columns.",
         ),
     ] = None,
     drop: options.Drop = None,
@@ -84,6 +85,9 @@ def evaluate(
         check_output(output, [data], as_json=as_json)
     prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
+    if compared is None and task.features.shape[1] > MOST_COLUMNS:
+        # It would take longest by far.
+        chosen.remove("field")
     if folds > len(task.labels):
         raise TableError(
             f"There are only {count(len(task.labels), 'row')}, which is too few for {folds} folds."
@@ -132,16 +136,21 @@ def _compare(
         # of every class with fewer rows than folds; both are told once, before.
         warnings.simplefilter("ignore", TableWarning)
         warnings.filterwarnings("ignore", message="The least populated class")
-        return cross_validate(
-            estimators,
-            task.features,
-            task.labels,
-            folds,
-            seed,
-            most_probable=True,
-            preparation=prepare,
-            done=lambda name: working.advance(),
-        )
+        try:
+            return cross_validate(
+                estimators,
+                task.features,
+                task.labels,
+                folds,
+                seed,
+                most_probable=True,
+                preparation=prepare,
+                done=lambda name: working.advance(),
+            )
+        except TableError as error:
+            raise TableError(
+                f"The rows are too few for {folds} folds; without one of them: {error}"
+            ) from None
 
 
 def _kfree(model: str, structure: str, jobs: int) -> BaseEstimator:

@@ -13,7 +13,12 @@ from kfree.commands.files import check_output
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
 from kfree.commands.learning import fit_model, leave_one_out, make_model, preparation, read_task
 from kfree.commands.telling import show, show_json
+from kfree.field.estimator import FieldClassifier
 from kfree.persistence import save
+
+# With fewer rows to a class, on average, leave-one-out by the field was seen to be far too hopeful:
+# 24 classes of 4 rows, accuracy 0.38 to 0.52, on folds 0.26 to 0.28.
+FEW = 5
 
 
 def fit(
@@ -22,7 +27,7 @@ def fit(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The model's file, *.kfree.")
     ],
-    model: options.ModelOption = options.USUAL,
+    model: options.ModelOption = None,
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
@@ -34,8 +39,8 @@ def fit(
 ) -> None:
     """Learn from a table to predict one of its columns, and save the model.
 
-    Says what was done with each column, how probable each number of neighbors k is, and how good
-    the predictions are, each row predicted from all the others.
+    Says what was done with each column, how good the predictions are, each row predicted from all
+    the others, and with --model k how probable each number of neighbors k is.
 
     Example: `kfree fit iris.csv --target species --output iris.kfree`
     """
@@ -44,7 +49,7 @@ def fit(
     check_output(output, [data])
     prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
-    fitted = fit_model(make_model(prepare, model, structure, jobs), task)
+    fitted = fit_model(make_model(prepare, task, model, structure, jobs), task)
     scores = leave_one_out(fitted, task)[1]
     save(fitted, output)
     notes, classifier = [*task.notes, *fitted[0].notes_], fitted[-1]
@@ -54,6 +59,7 @@ def fit(
                 **task.for_machines(notes),
                 **_about_k_for_machines(classifier),
                 "leave_one_out": asdict(scores),
+                "classifier": type(classifier).__name__,
                 "model": output,
             }
         )
@@ -65,6 +71,11 @@ def fit(
         f"  accuracy {scores.accuracy:.3f}, macro F-measure {scores.f_measure:.3f}, "
         f"log loss {scores.log_loss:.3f}"
     )
+    if isinstance(classifier, FieldClassifier) and len(task.labels) < FEW * len(task.class_counts):
+        show(
+            f"  With fewer than {FEW} rows to a class this is too hopeful; kfree evaluate predicts "
+            "rows that the model has not seen."
+        )
     show(f"\nThe model is in {output}.")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from kfree.classifier import KFreeClassifier
 from kfree.field.estimator import FieldClassifier
 from kfree.tables import TableError
+from kfree.usual import MOST_COLUMNS, usual_classifier
 
 # Who counts as a neighbor unless something else is asked for.
 USUAL_STRUCTURE = "asymmetric"
@@ -31,7 +32,24 @@ MODELS = {
     "k": Kind("one average over the number of neighbors k", KFreeClassifier, has_structure=True),
     "field": Kind("all scales and several neighbor graphs at once", FieldClassifier),
 }
-USUAL_MODEL = "k"
+
+
+def usual_model(n_columns: int, structure: str) -> str:
+    """The name of the model that is taken if none is asked for."""
+    if str(structure) != USUAL_STRUCTURE:
+        return next(name for name, kind in MODELS.items() if kind.has_structure)
+    usual = usual_classifier(n_columns)
+    return next(name for name, kind in MODELS.items() if kind.make is usual)
+
+
+def why_not_field(n_columns: int) -> list[str]:
+    """A note on a table that has too many columns for the model that is usually taken."""
+    if n_columns <= MOST_COLUMNS:
+        return []
+    return [
+        f"There are more than {MOST_COLUMNS:,} columns, for which --model k is taken unless "
+        "another is asked for."
+    ]
 
 
 def make_classifier(model: str, structure: str, jobs: int) -> Any:
@@ -40,5 +58,5 @@ def make_classifier(model: str, structure: str, jobs: int) -> Any:
     if kind.has_structure:
         return kind.make(structure=str(structure), n_jobs=jobs)
     if str(structure) != USUAL_STRUCTURE:
-        raise TableError(f"--structure is not for --model {model}, which has one of its own.")
+        raise TableError(f"--structure is not for --model {model}; --model k has it.")
     return kind.make(n_jobs=jobs)

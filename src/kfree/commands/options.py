@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kfree.commands.models import MODELS, USUAL_MODEL, USUAL_STRUCTURE
+from kfree.commands.models import MODELS, USUAL_STRUCTURE
 from kfree.neighbors.structures import STRUCTURES
+from kfree.usual import MOST_COLUMNS
 
 # The name of standard input and output.
 STANDARD = "-"
@@ -16,7 +17,6 @@ STANDARD = "-"
 Structure = StrEnum("Structure", {name: name for name in STRUCTURES})  # type: ignore[misc]
 ASYMMETRIC = Structure(USUAL_STRUCTURE)
 Model = StrEnum("Model", {name: name for name in MODELS})  # type: ignore[misc]
-USUAL = Model(USUAL_MODEL)
 Decimal = StrEnum("Decimal", {"point": ".", "comma": ","})
 
 Data = Annotated[str, typer.Argument(help="The table: CSV, TSV or Parquet, or gzip; - is stdin.")]
@@ -66,12 +66,11 @@ Thousands = Annotated[
     ),
 ]
 ModelOption = Annotated[
-    Model,
+    Model | None,
     typer.Option(
         "--model",
-        # As long as there is one model there is nothing to choose.
-        hidden=len(MODELS) < 2,
-        help="; ".join(f"{name}: {kind.words}" for name, kind in MODELS.items()) + ".",
+        help="; ".join(f"{name}: {kind.words}" for name, kind in MODELS.items())
+        + f". If not given: field; k for more than {MOST_COLUMNS:,} columns, or with --structure.",
     ),
 ]
 StructureOption = Annotated[

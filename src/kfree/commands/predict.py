@@ -40,9 +40,9 @@ def predict(
     """Predict the rows of a table with a saved model.
 
     Writes the table's own columns, as they are written there, then the predicted class, its
-    probability, the probability of each class, and which share of the uncertainty comes from not
-    knowing k and beta. Rows stay in order and are read block by block, so the table may be larger
-    than memory.
+    probability, the probability of each class, and of a model of k which share of the uncertainty
+    comes from not knowing k and beta. Rows stay in order and are read block by block, so the table
+    may be larger than memory.
 
     Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
@@ -128,4 +128,5 @@ def _answer(model: Pipeline, cells: Any, tally: Tally) -> dict[str, np.ndarray]:
 def _names(model: Pipeline) -> list[str]:
     """The columns that are written."""
     classes = [f"probability_{name}" for name in model[-1].classes_]
-    return ["prediction", "probability", *classes, UNCERTAINTY]
+    about_k = [UNCERTAINTY] if isinstance(model[-1], KFreeClassifier) else []
+    return ["prediction", "probability", *classes, *about_k]

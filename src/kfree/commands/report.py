@@ -27,7 +27,7 @@ def report(
         str,
         typer.Option("--output", "-o", metavar="FILE", help="The page, *.html; - is stdout."),
     ],
-    model: options.ModelOption = options.USUAL,
+    model: options.ModelOption = None,
     structure: options.StructureOption = options.ASYMMETRIC,
     drop: options.Drop = None,
     keep: options.Keep = None,
@@ -46,7 +46,7 @@ def report(
     check_output(output, [data], as_json=as_json)
     prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
-    fresh = make_model(prepare, model, structure, jobs)
+    fresh = make_model(prepare, task, model, structure, jobs)
     columns = {
         "--drop": drop,
         "--keep": keep,
@@ -63,7 +63,7 @@ def report(
             # As kfree audit counts them: the first row after the header is 1.
             count_from=1,
             notes=task.notes,
-            reproduce=_command(data, target, output, str(model), str(structure), columns),
+            reproduce=_command(data, target, output, model, str(structure), columns),
             step=step,
             output=None if output == options.STANDARD else output,
         )
@@ -104,14 +104,14 @@ def _command(
     data: str,
     target: str,
     output: str,
-    model: str,
+    model: str | None,
     structure: str,
     columns: Mapping[str, Sequence[str] | None],
 ) -> str:
     """The command that makes the page again, and which file it read."""
     words = ["kfree", "report", data, "--target", target, "--output", output]
-    if model != str(options.USUAL):
-        words += ["--model", model]
+    if model is not None:
+        words += ["--model", str(model)]
     if structure != str(options.ASYMMETRIC):
         words += ["--structure", structure]
     words += [word for name, values in columns.items() for v in values or () for word in (name, v)]

@@ -146,9 +146,15 @@ def _parquet_writer(file: Any, numbers: Numbers | None) -> Iterator[Write]:
 
     def write(cells: Any, added: dict[str, np.ndarray]) -> None:
         nonlocal writer
+        types = cells.attrs.get("types", {})
         typed = {} if numbers is None else numbers(cells)
-        cells = _without_empty_texts(cells).assign(**typed)
-        table = pyarrow.Table.from_pandas(_joined(cells, added), preserve_index=False)
+        typed = {name: values for name, values in typed.items() if name not in types}
+        cells = _joined(_without_empty_texts(cells).assign(**typed), added)
+        columns = [
+            pyarrow.array(column, type=types.get(name), from_pandas=True)
+            for name, column in cells.items()
+        ]
+        table = pyarrow.table(columns, names=list(cells.columns))
         if writer is None:
             writer = parquet.ParquetWriter(file, table.schema)
         writer.write_table(table.cast(writer.schema))

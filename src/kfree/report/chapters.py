@@ -26,7 +26,7 @@ from kfree.page import (
 from kfree.report.comparison import KFREE, KNN
 from kfree.report.confusions import confusions
 from kfree.report.findings import Findings, share_interval
-from kfree.report.headline import calibration_words, versions
+from kfree.report.headline import Z, calibration_words, versions
 from kfree.report.meaning import meaning
 from kfree.report.rows import suspicious, uncertain
 from kfree.report.wording import percent, short, signed
@@ -37,7 +37,6 @@ MOST_COLUMNS = 60
 MOST_LINES = 12
 #: K with less than this share of the most probable one are not drawn at the ends.
 K_MATTERS = 1e-2
-Z = 1.959963984540054
 
 
 def chapters(found: Findings, reproduce: str) -> tuple[Section, ...]:
@@ -264,7 +263,9 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
         "that say the same share what they are worth, so two twins can both look unimportant."
     )
     if not any(line.strong for line in lines):
-        words += " No single column stands out here: the others make up for each."
+        words += (
+            " No single column stands out here: the others make up for each, or none tells much."
+        )
     if important.n_not_measured:
         words += (
             f" The time did not suffice for {count(important.n_not_measured, 'more column')}, "

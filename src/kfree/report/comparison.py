@@ -15,6 +15,7 @@ from sklearn.base import clone
 from kfree.evaluation.baseline import SearchedKNN
 from kfree.evaluation.protocol import splitter
 from kfree.evaluation.scores import Scores, score
+from kfree.tables import TableError
 
 KFREE, KNN, COMMONEST = "kfree", "kNN, k by cross validation", "always the commonest class"
 N_SPLITS = 4
@@ -101,7 +102,10 @@ def compare(
         step(f"comparing with other classifiers, fold {number} of {n_splits}")
         fresh = None if preparation is None else clone(preparation)
         # Columns may be judged otherwise by fewer rows; what was done to the whole table is said.
-        train = prepared(fresh, rows_of(X, rest), fit_to=labels[rest])
+        try:
+            train = prepared(fresh, rows_of(X, rest), fit_to=labels[rest])
+        except TableError:  # without the fold no column is left to learn from
+            return None
         test = prepared(fresh, rows_of(X, fold))
         n_unknown += int((~np.isin(labels[fold], labels[rest])).sum())
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from kfree.page import Block, Terms, Text, Tile, Tiles
 from kfree.report.comparison import COMMONEST, KFREE, KNN
-from kfree.report.findings import Findings
+from kfree.report.findings import Findings, share_interval
 from kfree.report.wording import percent, short
 from kfree.tables.messages import count
 
@@ -18,6 +18,7 @@ FEW_ROWS = 5
 SMALL_ERROR = 0.03
 #: Below this, a difference is more than chance makes.
 LEVEL = 0.05
+Z = 1.959963984540054
 PACKAGES = ("kfree", "scikit-learn", "numpy", "scipy")
 
 
@@ -48,7 +49,21 @@ def quality_words(found: Findings) -> str:
     )
     return (
         f"{words}. On {compared.n_splits} folds it is {against}, and {_beside_knn(found)} a kNN "
-        f"whose k was searched ({percent(ours)} to {percent(theirs)})."
+        f"whose k was searched ({percent(ours)} to {percent(theirs)}).{_too_hopeful(found)}"
+    )
+
+
+def _too_hopeful(found: Findings) -> str:
+    """What to think of it where rows are predicted much better with all others than on folds."""
+    compared = found.comparison
+    assert compared is not None
+    ours, low = compared.scores[KFREE].accuracy, found.accuracy_interval[0]
+    high = share_interval(round(ours * len(found.labels)), len(found.labels))[1]
+    if high >= low:
+        return ""
+    return (
+        " That is far less than with all other rows: take what the folds say, and expect more only "
+        "from more rows."
     )
 
 
@@ -61,6 +76,11 @@ def _beside_knn(found: Findings) -> str:
 
 
 def _probability_words(found: Findings) -> str:
+    if _worse_than_shares(found):
+        return (
+            "On the folds its probabilities are worse than the plain shares of the classes: do not "
+            "rely on them."
+        )
     if found.scores.calibration_error <= found.calibration_by_chance:
         return "Its probabilities can be taken at their word."
     sure = found.probabilities.max(axis=1).mean() > found.scores.accuracy
@@ -68,6 +88,15 @@ def _probability_words(found: Findings) -> str:
     if found.scores.calibration_error < SMALL_ERROR:
         return f"Its probabilities are slightly {which}."
     return f"Its probabilities are {which}: take them with care."
+
+
+def _worse_than_shares(found: Findings) -> bool:
+    """Whether the log loss on the folds is above that of the classes' shares, beyond chance."""
+    if found.comparison is None:
+        return False
+    losses = found.comparison.log_losses
+    gap = losses[KFREE] - losses[COMMONEST]
+    return bool(gap.mean() > Z * gap.std(ddof=1) / len(gap) ** 0.5)
 
 
 def calibration_words(found: Findings) -> str:

@@ -64,7 +64,8 @@ def parts(model: Any) -> tuple[Any, Any]:
     classifier = model[-1] if isinstance(model, Pipeline) else model
     if not (isinstance(classifier, KFreeClassifier) or _is_field(classifier)):
         raise TypeError(
-            "A report is about a KFreeClassifier, or a Pipeline that ends in one; "
+            "A report is about a FieldClassifier or a KFreeClassifier, or a Pipeline that ends in "
+            "one; "
             f"got {type(classifier).__name__}."
         )
     if getattr(classifier, "metric", None) == "precomputed":

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree.atomic import replacing
-from kfree.classifier import KFreeClassifier
 from kfree.page import render, require_jinja
 from kfree.report.chapters import chapters
 from kfree.report.findings import Findings, find
 from kfree.report.headline import top
 from kfree.tables import TablePreparation
+from kfree.usual import usual_classifier
 
 REPRODUCE = """from kfree.report import make_report
 
@@ -57,8 +58,8 @@ def make_report(
 
     The page says in words and four numbers how good the classifier is, against what and how sure
     that is; then, in pictures, whether the probabilities can be relied on, which classes are taken
-    for which, which columns matter, which labels look wrong, which rows are uncertain, and how
-    probable each number of neighbors is.
+    for which, which columns matter, which labels look wrong, which rows are uncertain, and, of a
+    KFreeClassifier, how probable each number of neighbors is.
 
     Parameters
     ----------
@@ -66,10 +67,10 @@ def make_report(
         Features. Columns of a data frame may be of any kind; an array holds numbers.
     y : array-like of shape (n_samples,)
         Labels.
-    model : KFreeClassifier, or a Pipeline that ends in one, default=None
+    model : FieldClassifier, KFreeClassifier, or a Pipeline that ends in one, default=None
         If it is fitted, then on these very rows; if not, it is fitted here. None: a
-        KFreeClassifier after a `TablePreparation` of a data frame, or a `StandardScaler` of an
-        array.
+        FieldClassifier (of more than 1,000 columns, a KFreeClassifier) after a `TablePreparation`
+        of a data frame, or a `StandardScaler` of an array.
     title : str
         Heading of the page.
     row_names : array-like of shape (n_samples,), default=None
@@ -93,7 +94,7 @@ def make_report(
     require_jinja()
     if model is None:
         first = TablePreparation() if hasattr(X, "columns") else StandardScaler()
-        model = make_pipeline(first, KFreeClassifier())
+        model = make_pipeline(first, usual_classifier(np.shape(X)[1])())
     step = step or (lambda words: None)
     found = find(model, X, y, row_names, count_from, notes, step)
     step("drawing")

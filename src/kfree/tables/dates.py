@@ -70,6 +70,13 @@ def days_of_values(column: Any) -> np.ndarray:
     return _days(pd.to_datetime(cells, errors="coerce", utc=True))
 
 
+def hours(cell: Any) -> float:
+    """A time of day as hours; NaN for what is none."""
+    if not hasattr(cell, "hour"):
+        return np.nan
+    return cell.hour + cell.minute / 60 + (cell.second + cell.microsecond / 1e6) / 3600
+
+
 def circles_of(days: np.ndarray) -> list[str]:
     """Which circles tell something about these dates."""
     there = days[np.isfinite(days)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import numpy as np
 
 from kfree.plain_text import quoted
 from kfree.tables import dates
-from kfree.tables.messages import TableError
+from kfree.tables.messages import TableError, listed
 from kfree.tables.numbers import EITHER, MISSING, Reading, Style
 
 Kind = Literal["number", "date", "category", "text", "left out"]
@@ -79,6 +80,21 @@ class Cells:
     strange: str = ""
 
 
+def as_frame(X: Any) -> Any:
+    """The table as a pandas.DataFrame whose columns have names of their own."""
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
+        raise TableError(
+            "A table whose columns have names is needed, such as a pandas.DataFrame; "
+            f"got {type(X).__name__}."
+        )
+    names = [str(name) for name in frame.columns]
+    twice = sorted(name for name, n in Counter(names).items() if n > 1)
+    if twice:
+        raise TableError(f"The table has more than one column named {listed(twice)}.")
+    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
+
+
 def cells_of_frame(
     frame: Any, names: Sequence[str], codes: Collection[str] = ()
 ) -> dict[str, Cells]:
@@ -112,11 +128,13 @@ def cells_of_column(column: Any, *, category: bool = False) -> Cells:
         first = there.iloc[0] if len(there) else ""
         if hasattr(first, "toordinal"):  # a date as Parquet keeps it
             return Cells(name, days=dates.days_of_values(column))
+        if hasattr(first, "hour"):  # a time of day
+            return Cells(name, numbers=np.array([dates.hours(cell) for cell in column]))
         if not isinstance(first, str | bool | int | float | np.generic) and not hasattr(
             first, "as_tuple"
         ):
             kind = type(first).__name__
-            return Cells(name, strange=f"its cells are of the type {kind}, not single values")
+            return Cells(name, strange=f"its cells, of the type {kind}, are no numbers or texts")
     return Cells(name, texts=as_texts(column))
 
 
@@ -136,7 +154,7 @@ def _one_text(value: Any) -> str | None:
         if text in MISSING:
             return None
         return text.capitalize() if text.lower() in ("true", "false") else text
-    if value is None or value != value:
+    if value is None:
         return None
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))

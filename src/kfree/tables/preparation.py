@@ -16,6 +16,7 @@ from kfree.tables import dates, free_text, saved_state
 from kfree.tables.kinds import (
     Cells,
     Column,
+    as_frame,
     as_texts,
     cells_of_frame,
     finite,
@@ -126,7 +127,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        frame, y = _as_frame(X), None if y is None else np.asarray(y)
+        frame, y = as_frame(X), None if y is None else np.asarray(y)
         self._refuse_unknown(frame.columns)
         dropped, kept, codes = set(self.drop), set(self.keep), set(self.categorical)
         cells = cells_of_frame(frame, [n for n in frame.columns if n not in dropped], codes)
@@ -207,7 +208,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         ndarray of shape (n_rows, n_features_out)
         """
         check_is_fitted(self)
-        frame = _as_frame(X)
+        frame = as_frame(X)
         self._refuse_lacking(frame.columns)
         known = set(self.feature_names_in_)
         tally.unknown_columns = [name for name in frame.columns if name not in known]
@@ -237,7 +238,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         dict of str to ndarray of shape (n_rows,)
         """
         check_is_fitted(self)
-        table = self._read_numbers(_as_frame(X), Tally())
+        table = self._read_numbers(as_frame(X), Tally())
         return {
             name: table[:, j]
             for j, name in enumerate(self.numbers_)
@@ -260,7 +261,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         import pandas as pd
         from pandas.api.types import is_string_dtype
 
-        frame = _as_frame(X)
+        frame = as_frame(X)
         numbers = self.numbers_of(frame)
         columns = {}
         for name, column in frame.items():
@@ -456,18 +457,3 @@ def _by_frequency(texts: Sequence[str | None]) -> tuple[list[str], list[str]]:
         return sorted(counts), []
     order = sorted(counts, key=lambda value: (-counts[value], value))
     return [*sorted(order[: MOST_CATEGORIES - 1]), OTHER], sorted(order[MOST_CATEGORIES - 1 :])
-
-
-def _as_frame(X: Any) -> Any:
-    """The table as a pandas.DataFrame whose columns have names of their own."""
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
-        raise TableError(
-            "TablePreparation needs a table whose columns have names, a pandas.DataFrame; "
-            f"got {type(X).__name__}."
-        )
-    names = [str(name) for name in frame.columns]
-    twice = sorted(name for name, n in Counter(names).items() if n > 1)
-    if twice:
-        raise TableError(f"The table has more than one column named {listed(twice)}.")
-    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)

@@ -232,11 +232,20 @@ def _parquet_blocks(
             block = batch.to_pandas(ignore_metadata=True)
             block.columns = [str(column) for column in block.columns]
             block.index = pd.RangeIndex(start, start + len(block))
+            # What pandas has no type for (maps, whole numbers with gaps) can be written as it was.
+            block.attrs["types"] = _Types(zip(batch.schema.names, batch.schema.types, strict=True))
             start += len(block)
             yield block
     except pyarrow.ArrowException as error:
         first = shown((str(error).splitlines() or [""])[0], 200)
         raise TableError(f"{name} cannot be read as Parquet: {first}") from None
+
+
+class _Types(dict):
+    """The types of the columns in Parquet, which pandas would copy with every column."""
+
+    def __deepcopy__(self, memo: Any) -> _Types:
+        return self
 
 
 def _is_parquet_file(source: str | Path) -> bool:

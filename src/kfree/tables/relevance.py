@@ -25,7 +25,7 @@ def tells(features: np.ndarray, y: np.ndarray | None) -> bool:
 
     if y is None:
         return True
-    classes, counts = np.unique(y, return_counts=True)
+    classes, y, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2 or counts.max() < 2:
         return False
     with warnings.catch_warnings():

@@ -8,7 +8,8 @@ that somebody else made: what does not fit together is refused here, and not met
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def state_of(prepare: Any) -> dict[str, Any]:
         told["output"] = getattr(prepare, OUTPUT)
     if not hasattr(prepare, "columns_"):
         return {"told": json.dumps(told)}
-    told["columns"] = [_briefly(column) for column in prepare.columns_]
+    told |= _alike(prepare.columns_)
     told |= {name: getattr(prepare, name) for name in LEARNED}
     told["terms"] = [list(prepare.text_maps_[name].terms) for name in prepare.texts_]
     return {
@@ -61,7 +62,7 @@ def restore(prepare: Any, state: dict[str, Any]) -> None:
         setattr(prepare, OUTPUT, told["output"])
     if "columns" not in told:
         return
-    prepare.columns_ = [_column(brief) for brief in told["columns"]]
+    prepare.columns_ = _columns(told)
     prepare.feature_names_in_ = np.array([c.name for c in prepare.columns_], dtype=object)
     prepare.n_features_in_ = len(prepare.columns_)
     for name in LEARNED:
@@ -108,26 +109,44 @@ def check(prepare: Any) -> None:
     _demand(_is_texts(prepare.notes_), "notes")
 
 
-def _briefly(column: Column) -> dict[str, Any]:
-    """What is not as usual about a column."""
-    plain = asdict(column)
+def _alike(columns: Sequence[Column]) -> dict[str, Any]:
+    """The names of columns, what is not as usual about each kind of them, and each one's kind.
+
+    Of thousands of columns most are alike but for their names.
+    """
+    kinds: dict[str, int] = {}
+    numbers = []
+    for column in columns:
+        unusual = {
+            field.name: getattr(column, field.name)
+            for field in fields(Column)
+            if field.name != "name" and getattr(column, field.name) != getattr(USUAL, field.name)
+        }
+        text = json.dumps(unusual, default=asdict, ensure_ascii=False)
+        numbers.append(kinds.setdefault(text, len(kinds)))
     return {
-        "name": column.name,
-        "kind": column.kind,
-        **{name: value for name, value in plain.items() if value != getattr(USUAL, name)},
+        "columns": [column.name for column in columns],
+        "kinds": [json.loads(text) for text in kinds],
+        "kind_of": numbers,
     }
 
 
-def _column(brief: dict[str, Any]) -> Column:
-    known = {field.name for field in fields(Column)}
-    _demand(isinstance(brief, dict) and set(brief) <= known, "columns")
-    values = dict(brief)
+def _columns(told: dict[str, Any]) -> list[Column]:
+    kinds = [_kind(values) for values in told["kinds"]]
+    pairs = zip(told["columns"], told["kind_of"], strict=True)
+    return [replace(kinds[number], name=name) for name, number in pairs]
+
+
+def _kind(values: dict[str, Any]) -> Column:
+    known = {field.name for field in fields(Column)} - {"name"}
+    _demand(isinstance(values, dict) and set(values) <= known, "columns")
+    values = {"kind": USUAL.kind, **values}
     if values.get("style") is not None:
         values["style"] = Style(**values["style"])
     if values.get("reading") is not None:
         reading = dict(values["reading"])
         values["reading"] = Reading(Style(**reading.pop("style")), **reading)
-    return Column(**values)
+    return Column("", **values)
 
 
 def _is_texts(values: Any) -> bool:

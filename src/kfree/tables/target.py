@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import quoted
-from kfree.tables.kinds import Cells, cells_of_column
+from kfree.tables.kinds import Cells, as_frame, cells_of_column
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
 from kfree.tables.numbers import POINT, read_columns
 
@@ -31,7 +31,7 @@ def split_target(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : pandas.DataFrame, or a table with `to_pandas`
     target : str
         The column of the labels.
     say : callable, default: a `TableWarning`
@@ -60,6 +60,7 @@ def split_target(
     >>> labels
     array(['a', 'a', 'b'], dtype='<U1')
     """
+    frame, target = as_frame(frame), str(target)
     if target not in frame.columns:
         raise TableError(_no_such_column(target, frame.columns))
     cells = cells_of_column(frame[target])
