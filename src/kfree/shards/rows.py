@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from kfree import validation
 from kfree.neighbors.metric import Minkowski, Space
@@ -215,9 +216,19 @@ class Shard:
         key = self.ids.astype(np.int64) * plan.n_shards + self.number
         return key * len(plan.classes) + self.labels
 
+    @cached_property
+    def together(self) -> np.ndarray:
+        """The rows in an order in which those that lie together come together: (n,)."""
+        return together(self.points)
+
     def __getstate__(self) -> dict:
         # Trees are planted anew where the shard arrives.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def together(points: np.ndarray) -> np.ndarray:
+    """Points in an order in which those that lie together come together: (n,)."""
+    return cKDTree(points, balanced_tree=False, compact_nodes=False).indices
 
 
 def label_of(codes: np.ndarray, plan: Plan) -> np.ndarray:
