@@ -23,9 +23,9 @@ from sklearn.preprocessing import StandardScaler
 
 import kfree
 import kfree.dask
-from kfree.dask import engine
-from kfree.dask.collections import task
+from kfree.dask.engine import task
 from kfree.neighbors.threads import run
+from kfree.shards import flow
 from kfree.training import KnownPosteriors
 
 da = pytest.importorskip("dask.array")
@@ -143,7 +143,7 @@ def test_settings(client, parameters):
 def test_where_the_training_sum_is_made(client, monkeypatch, n_classes, limits):
     # In one place, from patterns that travel or stay, or shard by shard: as for large data.
     for name, value in limits.items():
-        monkeypatch.setattr(engine, name, value)
+        monkeypatch.setattr(flow, name, value)
     X, y = grid(300)
     if n_classes == 100:
         y = np.random.default_rng(0).permutation(300) % 100
@@ -329,7 +329,7 @@ def test_nothing_stays_on_the_workers(cluster, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "training_posterior", interrupted)
+            patch.setattr(flow, "training_posterior", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 model(client=mine).fit(*arrays(*grid()))
         until(lambda: not left())
@@ -357,7 +357,7 @@ def longest(value) -> int:
 
 
 def test_nothing_as_long_as_the_rows_reaches_the_client(client, monkeypatch):
-    monkeypatch.setattr(engine, "FEW_NEIGHBORS", 0)  # as for large data
+    monkeypatch.setattr(flow, "FEW_NEIGHBORS", 0)  # as for large data
     seen = []
     gather = distributed.Client.gather
 
@@ -405,13 +405,13 @@ def test_a_killed_worker_changes_nothing(client, tmp_path, monkeypatch):
     dX, dy = files(tmp_path, X, y, 4)
     calm = model(structure="boltzmann").fit(dX, dy)
     expected = calm.predict_proba(dX).compute()
-    find = engine.find_neighbors
+    find = flow.find_neighbors
 
     def kill_then_find(work, shards, *args):
         kill_a_worker(client)  # all shards are on the workers now
         return find(work, shards, *args)
 
-    monkeypatch.setattr(engine, "find_neighbors", kill_then_find)
+    monkeypatch.setattr(flow, "find_neighbors", kill_then_find)
     found = model(structure="boltzmann").fit(dX, dy)
     np.testing.assert_array_equal(found.k_posterior_, calm.k_posterior_)
     future = client.compute(found.predict_proba(dX))
@@ -426,14 +426,14 @@ def test_data_that_cannot_be_read_again(client, monkeypatch):
     held = [client.scatter(X[a : a + 100], workers=[worker], hash=False) for a in (0, 100, 200)]
     dX = da.concatenate([da.from_delayed(f, (100, 3), dtype=float) for f in held])
     dy = da.from_array(y, chunks=100)
-    spread = engine.spread
+    spread = flow.spread
 
     def kill_then_spread(*args):
         pid = client.run(os.getpid, workers=[worker])[worker]
         os.kill(pid, signal.SIGKILL)
         return spread(*args)
 
-    monkeypatch.setattr(engine, "spread", kill_then_spread)
+    monkeypatch.setattr(flow, "spread", kill_then_spread)
     with pytest.raises(RuntimeError, match="cannot be computed again"):
         model().fit(dX, dy)
 
@@ -485,10 +485,10 @@ def test_the_number_of_workers_does_not_matter(cluster, client, one):
 def test_the_dashboard_shows_names_that_people_understand():
     from distributed.utils import key_split
 
-    folder = Path(kfree.dask.__file__).parent
+    package = Path(kfree.__file__).parent
     names = {
         name
-        for path in folder.glob("*.py")
+        for path in [*package.glob("dask/*.py"), *package.glob("shards/*.py")]
         for name in re.findall(r'task\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
     }
     assert {"own-lists", "visit", "average", "around-points"} <= names
