@@ -25,7 +25,7 @@ import kfree
 import kfree.dask
 from kfree.dask.engine import task
 from kfree.neighbors.threads import run
-from kfree.shards import flow
+from kfree.shards import flow, posteriors
 from kfree.training import KnownPosteriors
 
 da = pytest.importorskip("dask.array")
@@ -133,29 +133,28 @@ def test_settings(client, parameters):
     ("n_classes", "limits"),
     [
         (3, {"FEW_NEIGHBORS": 0}),
-        (3, {"FEW_NEIGHBORS": 0, "TRAVELING_PATTERNS": 0}),
-        (3, {"FEW_NEIGHBORS": 0, "MOST_PATTERNS": 0}),
+        (3, {"FEW_NEIGHBORS": 0, "FEW_PATTERNS": 200}),
         (100, {}),
         (100, {"FEW_NEIGHBORS": 0}),
     ],
     ids=str,
 )
 def test_where_the_training_sum_is_made(client, monkeypatch, n_classes, limits):
-    # In one place, from patterns that travel or stay, or shard by shard: as for large data.
+    # In one place, from patterns, all or some candidates at a time, or shard by shard.
     for name, value in limits.items():
-        monkeypatch.setattr(flow, name, value)
+        monkeypatch.setattr(posteriors, name, value)
     X, y = grid(300)
     if n_classes == 100:
         y = np.random.default_rng(0).permutation(300) % 100
     found = model().fit(*arrays(X, y))
     one = kfree.KFreeClassifier(k_max=K_MAX).fit(X, y)
-    by_shards = "MOST_PATTERNS" in limits or (n_classes == 100 and limits)
+    by_shards = n_classes == 100 and limits
     tolerance = 1e-12 if by_shards else 0.0
     np.testing.assert_allclose(found.k_posterior_, one.k_posterior_, rtol=0, atol=tolerance)
     new = da.from_array(NEW, chunks=(40, 3))
     np.testing.assert_allclose(found.predict_proba(new), one.predict_proba(NEW), **CLOSE)
     if by_shards:
-        with pytest.raises(ValueError, match="average=False is offered on Dask where"):
+        with pytest.raises(ValueError, match="average=False is offered on Dask up to 16 classes"):
             model(average=False).fit(*arrays(X, y))
 
 
@@ -357,7 +356,7 @@ def longest(value) -> int:
 
 
 def test_nothing_as_long_as_the_rows_reaches_the_client(client, monkeypatch):
-    monkeypatch.setattr(flow, "FEW_NEIGHBORS", 0)  # as for large data
+    monkeypatch.setattr(posteriors, "FEW_NEIGHBORS", 0)  # as for large data
     seen = []
     gather = distributed.Client.gather
 
@@ -489,7 +488,9 @@ def test_the_dashboard_shows_names_that_people_understand():
     names = {
         name
         for path in [*package.glob("dask/*.py"), *package.glob("shards/*.py")]
-        for name in re.findall(r'task\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
+        for name in re.findall(
+            r'(?:task\(|_each\(engine,)\s*"([^"]+)"', path.read_text(encoding="utf-8")
+        )
     }
     assert {"own-lists", "visit", "average", "around-points"} <= names
     for name in names:

@@ -58,13 +58,25 @@ def _size(value: Any) -> int:
 class Engine:
     """What one client has under way: kept on the workers, fetched, or dropped all at once."""
 
-    task = staticmethod(task)
-
     def __init__(self, client: Any, verbose: int = 0) -> None:
         self.client = client
+        self._workers = sorted(client.nthreads())
         self._verbose = verbose
         self._kept: list = []
         self._start = time.monotonic()
+
+    def task(self, name: str, function: Callable, *args: Any, at: int | None = None) -> Any:
+        """A call; `at` a shard, if possible on the worker that has it, else wherever there is one.
+
+        Dask by itself would rather move what is long than wait for a worker.
+        """
+        import dask
+
+        if at is None or not self._workers:
+            return task(name, function, *args)
+        worker = self._workers[at % len(self._workers)]
+        with dask.annotate(workers=[worker], allow_other_workers=True):
+            return task(name, function, *args)
 
     def tell(self, stage: str) -> None:
         """Say what comes next."""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.dask.engine import collection_of, rows_of, task
-from kfree.shards.flow import as_it_is
+from kfree.shards.engine import as_it_is
 
 
 def predict_proba(model: Any, X: Any) -> Any:

@@ -90,11 +90,18 @@ def visitors(
     """The rows of a shard (of some `rows`) that have to visit another."""
     points = shard.points if rows is None else shard.points[rows]
     reach = reach_of(lists, k)
-    if not boxes.n_points[other] or not len(points):
+    if other == shard.number or not boxes.n_points[other] or not len(points):
         go = np.empty(0, dtype=np.int64)
     else:
         go = np.flatnonzero(boxes.gap(shard.plan.space, points, other) <= reach)
     return Visitors(go, points[go], reach[go])
+
+
+def lists_and_visitors(shard: Shard, boxes: Boxes, k: int, rows: np.ndarray | None) -> list:
+    """What a shard's rows (some `rows`) find in it, then those that have to visit each shard."""
+    own = own_lists(shard, k, rows)
+    others = range(shard.plan.n_shards)
+    return [own, *(visitors(shard, own, boxes, k, other, rows) for other in others)]
 
 
 def receive(shard: Shard, guests: Visitors, k: int) -> Found:
@@ -195,14 +202,20 @@ def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
     return Lists(codes, distances)
 
 
+def merge_in_cells(
+    lists: Lists, found: Sequence[Found], k: int, candidates: np.ndarray
+) -> ShardGraph:
+    """The same in cells of the candidates, whose last is k."""
+    return make_graph(merge(lists, found, k), candidates)
+
+
 def make_graph(lists: Lists, k: np.ndarray) -> ShardGraph:
-    """Merged lists in cells of the candidates `k` (n_k,)."""
+    """Merged lists, which are used up, in cells of the candidates `k` (n_k,)."""
     return ShardGraph(k, _in_cells(lists.codes, k), lists.distances[:, k - 1])
 
 
 def _in_cells(codes: np.ndarray, k: np.ndarray) -> np.ndarray:
     """As `kfree.neighbors.ordering.in_cells`, for codes: each cell sorted, its last apart."""
-    codes = codes.copy()
     cell = cells(k)
     free = np.flatnonzero((np.append(cell[1:], -1) == cell) & (np.arange(len(cell)) >= ORDERED))
     for i in np.unique(cell[free]):

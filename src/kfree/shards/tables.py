@@ -98,8 +98,8 @@ def describe(
     graph: ShardGraph,
     table: ShardTable | None,
     incoming: ShardTable | None,
-    structure: str,
     wanted: np.ndarray,
+    structure: str,
     with_last: bool,
 ) -> Described:
     """The points of this shard among the `wanted` codes (n,), rising."""
