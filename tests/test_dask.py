@@ -15,6 +15,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -216,6 +217,8 @@ def test_dataframes(client):
     assert list(frame.index) == list(table.index)
     np.testing.assert_allclose(frame.to_numpy(), one.predict_proba(table), **CLOSE)
     assert list(found.predict(dX).compute()) == list(one.predict(table))
+    log = found.predict_log_proba(dX).compute()
+    pd.testing.assert_frame_equal(log, np.log(frame))
     with pytest.raises(ValueError, match="feature names"):
         found.predict_proba(dX.rename(columns={"a": "z"}))
 
@@ -257,6 +260,24 @@ def test_bad_input_is_named(client):
         found.predict_proba(dX[:, :2])
     with pytest.raises(ValueError, match="Partition 2: Input X contains NaN"):
         found.predict_proba(da.from_array(holes, chunks=(100, 3))).compute()
+
+
+def test_sparse_chunks_are_refused(client, fitted, one):
+    X, y = grid()
+    dense, dy = arrays(X, y)
+    known = dense.map_blocks(sparse.csr_array)
+    told = dense.map_blocks(sparse.csr_array, meta=np.empty((0, 3)))  # only a worker finds out
+    with pytest.raises(ValueError, match="X has sparse chunks"):
+        model().fit(known, dy)
+    with pytest.raises(ValueError, match="Partition 0: X has sparse chunks"):
+        model().fit(told, dy)
+    with pytest.raises(ValueError, match="X has sparse chunks"):
+        fitted.predict_proba(known)
+    with pytest.raises(ValueError, match="Partition 0: X has sparse chunks"):
+        fitted.predict_proba(told[:100]).compute()
+    # One machine's model takes them.
+    found = kfree.dask.predict_proba(one, known).compute()
+    np.testing.assert_allclose(found, one.predict_proba(X), **CLOSE)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from kfree.neighbors.ordering import ORDERED, in_order, measure_pairs, nearest_f
 from kfree.neighbors.threads import run
 from kfree.shards.rows import MARGIN, Boxes, Shard, together
 
-# How many visitors are looked for at a time, and rows merged at a time.
-VISITORS = 4096
+# How many rows are looked for at a time, and merged at a time.
+SEARCHED = 4096
 MERGED = 1024
 # Visitors that have so many times k points within their reach, judged by so many points, have the
 # k nearest searched for, lest there be too many pairs.
@@ -73,8 +73,15 @@ def own_lists(shard: Shard, k: int, rows: np.ndarray | None = None) -> Lists:
     k = min(k, shard.n_points - 1)
     if k < 1 or not len(which):
         return Lists(np.empty((len(which), 0), dtype=np.int64), np.empty((len(which), 0)))
-    indices, distances = shard.search.nearest(shard.points[which], k, which)
-    return Lists(shard.codes[indices], distances)
+    codes, distances = np.empty((len(which), k), dtype=np.int64), np.empty((len(which), k))
+    # Rows that lie together are searched for together, and memory holds little besides the lists.
+    order = together(shard.points[which])
+    for a in range(0, len(which), SEARCHED):
+        part = order[a : a + SEARCHED]
+        of = which[part]
+        indices, distances[part] = shard.search.nearest(shard.points[of], k, of)
+        codes[part] = shard.codes[indices]
+    return Lists(codes, distances)
 
 
 def reach_of(lists: Lists, k: int) -> np.ndarray:
@@ -115,7 +122,7 @@ def receive(shard: Shard, guests: Visitors, k: int) -> Found:
     near = np.setdiff1d(np.arange(len(guests.row)), far)
     if len(near):
         near = near[together(guests.points[near])]
-        blocks = [near[a : a + VISITORS] for a in range(0, len(near), VISITORS)]
+        blocks = [near[a : a + SEARCHED] for a in range(0, len(near), SEARCHED)]
         found += run(partial(_find_within, shard, guests, k), blocks, None)
     row, point, distance = (np.concatenate(part) for part in zip(*found, strict=True))
     order = np.argsort(row, kind="stable")
@@ -131,8 +138,8 @@ def _reach_far(shard: Shard, guests: Visitors, k: int) -> np.ndarray:
     some = space.prepared(shard.points[:: max(1, shard.n_points // JUDGED_BY)])
     most = FAR_MORE * (1.0 + k * len(some) / shard.n_points)
     far = np.isinf(guests.reach)
-    for a in range(0, len(far), VISITORS):
-        part = slice(a, a + VISITORS)
+    for a in range(0, len(far), SEARCHED):
+        part = slice(a, a + SEARCHED)
         block = space.block(space.prepared(guests.points[part]), some)
         far[part] |= (block <= guests.reach[part, None]).sum(axis=1) > most
     return np.flatnonzero(far)

@@ -285,6 +285,8 @@ class Shard:
 
 def together(points: np.ndarray) -> np.ndarray:
     """Points in an order in which those that lie together come together: (n,)."""
+    if points.dtype.kind != "f":
+        return np.arange(len(points))
     return cKDTree(points, balanced_tree=False, compact_nodes=False).indices
 
 
