@@ -260,9 +260,9 @@ def table(found: list[Measured], n_rows: int) -> str:
     text = (
         f"{n_rows:,} training rows, {N_NEW:,} new rows, {N_CLASSES} classes "
         "(`benchmarks/speed/data.py`), 2 workers of one thread on one machine. CPU seconds are of "
-        "all processes together; idling is what a cluster that does nothing takes in as many seconds "
-        "by the clock, measured just before. Memory is what a process had at its "
-        "peak above what it had before it saw a row."
+        "all processes together; idling is what a cluster that does nothing takes in as many "
+        "seconds by the clock, measured just before. Memory is what a process had at its peak "
+        "above what it had before it saw a row."
     )
     return text + "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
