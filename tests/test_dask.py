@@ -15,6 +15,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -23,9 +24,9 @@ from sklearn.preprocessing import StandardScaler
 
 import kfree
 import kfree.dask
-from kfree.dask import engine
-from kfree.dask.collections import task
+from kfree.dask.engine import task
 from kfree.neighbors.threads import run
+from kfree.shards import flow, posteriors
 from kfree.training import KnownPosteriors
 
 da = pytest.importorskip("dask.array")
@@ -133,29 +134,28 @@ def test_settings(client, parameters):
     ("n_classes", "limits"),
     [
         (3, {"FEW_NEIGHBORS": 0}),
-        (3, {"FEW_NEIGHBORS": 0, "TRAVELING_PATTERNS": 0}),
-        (3, {"FEW_NEIGHBORS": 0, "MOST_PATTERNS": 0}),
+        (3, {"FEW_NEIGHBORS": 0, "FEW_PATTERNS": 200}),
         (100, {}),
         (100, {"FEW_NEIGHBORS": 0}),
     ],
     ids=str,
 )
 def test_where_the_training_sum_is_made(client, monkeypatch, n_classes, limits):
-    # In one place, from patterns that travel or stay, or shard by shard: as for large data.
+    # In one place, from patterns, all or some candidates at a time, or shard by shard.
     for name, value in limits.items():
-        monkeypatch.setattr(engine, name, value)
+        monkeypatch.setattr(posteriors, name, value)
     X, y = grid(300)
     if n_classes == 100:
         y = np.random.default_rng(0).permutation(300) % 100
     found = model().fit(*arrays(X, y))
     one = kfree.KFreeClassifier(k_max=K_MAX).fit(X, y)
-    by_shards = "MOST_PATTERNS" in limits or (n_classes == 100 and limits)
+    by_shards = n_classes == 100 and limits
     tolerance = 1e-12 if by_shards else 0.0
     np.testing.assert_allclose(found.k_posterior_, one.k_posterior_, rtol=0, atol=tolerance)
     new = da.from_array(NEW, chunks=(40, 3))
     np.testing.assert_allclose(found.predict_proba(new), one.predict_proba(NEW), **CLOSE)
     if by_shards:
-        with pytest.raises(ValueError, match="average=False is offered on Dask where"):
+        with pytest.raises(ValueError, match="average=False is offered on Dask up to 16 classes"):
             model(average=False).fit(*arrays(X, y))
 
 
@@ -217,6 +217,8 @@ def test_dataframes(client):
     assert list(frame.index) == list(table.index)
     np.testing.assert_allclose(frame.to_numpy(), one.predict_proba(table), **CLOSE)
     assert list(found.predict(dX).compute()) == list(one.predict(table))
+    log = found.predict_log_proba(dX).compute()
+    pd.testing.assert_frame_equal(log, np.log(frame))
     with pytest.raises(ValueError, match="feature names"):
         found.predict_proba(dX.rename(columns={"a": "z"}))
 
@@ -258,6 +260,24 @@ def test_bad_input_is_named(client):
         found.predict_proba(dX[:, :2])
     with pytest.raises(ValueError, match="Partition 2: Input X contains NaN"):
         found.predict_proba(da.from_array(holes, chunks=(100, 3))).compute()
+
+
+def test_sparse_chunks_are_refused(client, fitted, one):
+    X, y = grid()
+    dense, dy = arrays(X, y)
+    known = dense.map_blocks(sparse.csr_array)
+    told = dense.map_blocks(sparse.csr_array, meta=np.empty((0, 3)))  # only a worker finds out
+    with pytest.raises(ValueError, match="X has sparse chunks"):
+        model().fit(known, dy)
+    with pytest.raises(ValueError, match="Partition 0: X has sparse chunks"):
+        model().fit(told, dy)
+    with pytest.raises(ValueError, match="X has sparse chunks"):
+        fitted.predict_proba(known)
+    with pytest.raises(ValueError, match="Partition 0: X has sparse chunks"):
+        fitted.predict_proba(told[:100]).compute()
+    # One machine's model takes them.
+    found = kfree.dask.predict_proba(one, known).compute()
+    np.testing.assert_allclose(found, one.predict_proba(X), **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +349,7 @@ def test_nothing_stays_on_the_workers(cluster, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "training_posterior", interrupted)
+            patch.setattr(flow, "training_posterior", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 model(client=mine).fit(*arrays(*grid()))
         until(lambda: not left())
@@ -357,7 +377,7 @@ def longest(value) -> int:
 
 
 def test_nothing_as_long_as_the_rows_reaches_the_client(client, monkeypatch):
-    monkeypatch.setattr(engine, "FEW_NEIGHBORS", 0)  # as for large data
+    monkeypatch.setattr(posteriors, "FEW_NEIGHBORS", 0)  # as for large data
     seen = []
     gather = distributed.Client.gather
 
@@ -405,13 +425,13 @@ def test_a_killed_worker_changes_nothing(client, tmp_path, monkeypatch):
     dX, dy = files(tmp_path, X, y, 4)
     calm = model(structure="boltzmann").fit(dX, dy)
     expected = calm.predict_proba(dX).compute()
-    find = engine.find_neighbors
+    find = flow.find_neighbors
 
     def kill_then_find(work, shards, *args):
         kill_a_worker(client)  # all shards are on the workers now
         return find(work, shards, *args)
 
-    monkeypatch.setattr(engine, "find_neighbors", kill_then_find)
+    monkeypatch.setattr(flow, "find_neighbors", kill_then_find)
     found = model(structure="boltzmann").fit(dX, dy)
     np.testing.assert_array_equal(found.k_posterior_, calm.k_posterior_)
     future = client.compute(found.predict_proba(dX))
@@ -426,14 +446,14 @@ def test_data_that_cannot_be_read_again(client, monkeypatch):
     held = [client.scatter(X[a : a + 100], workers=[worker], hash=False) for a in (0, 100, 200)]
     dX = da.concatenate([da.from_delayed(f, (100, 3), dtype=float) for f in held])
     dy = da.from_array(y, chunks=100)
-    spread = engine.spread
+    spread = flow.spread
 
     def kill_then_spread(*args):
         pid = client.run(os.getpid, workers=[worker])[worker]
         os.kill(pid, signal.SIGKILL)
         return spread(*args)
 
-    monkeypatch.setattr(engine, "spread", kill_then_spread)
+    monkeypatch.setattr(flow, "spread", kill_then_spread)
     with pytest.raises(RuntimeError, match="cannot be computed again"):
         model().fit(dX, dy)
 
@@ -485,11 +505,13 @@ def test_the_number_of_workers_does_not_matter(cluster, client, one):
 def test_the_dashboard_shows_names_that_people_understand():
     from distributed.utils import key_split
 
-    folder = Path(kfree.dask.__file__).parent
+    package = Path(kfree.__file__).parent
     names = {
         name
-        for path in folder.glob("*.py")
-        for name in re.findall(r'task\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
+        for path in [*package.glob("dask/*.py"), *package.glob("shards/*.py")]
+        for name in re.findall(
+            r'(?:task\(|_each\(engine,)\s*"([^"]+)"', path.read_text(encoding="utf-8")
+        )
     }
     assert {"own-lists", "visit", "average", "around-points"} <= names
     for name in names:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.dask.collections import as_it_is, collection_of, rows_of, task
+from kfree.dask.engine import collection_of, rows_of, task
+from kfree.shards.engine import as_it_is
 
 
 def predict_proba(model: Any, X: Any) -> Any:
@@ -18,6 +19,7 @@ def predict_proba(model: Any, X: Any) -> Any:
     model : a fitted classifier or pipeline
         Any that has `classes_` and `predict_proba`. Each worker gets a copy.
     X : dask array or dataframe of shape (n_samples, n_features)
+        Chunks may be sparse if the model takes sparse rows.
 
     Returns
     -------
@@ -25,11 +27,7 @@ def predict_proba(model: Any, X: Any) -> Any:
         Lazy, in the partitions of X.
     """
     check_is_fitted(model)
-    rows, model_task = rows_of(X), task("model", as_it_is, model)
-    n_classes = len(model.classes_)
-    parts = [task("predict-proba", _probabilities, model_task, part) for part in rows.parts]
-    columns = list(model.classes_) if rows.frame else list(range(n_classes))
-    return collection_of(parts, rows, columns, np.float64)
+    return _of_each_part(model, X, "predict_proba", list(model.classes_), np.dtype(float))
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -46,18 +44,15 @@ def predict(model: Any, X: Any) -> Any:
         Lazy, in the partitions of X.
     """
     check_is_fitted(model)
+    return _of_each_part(model, X, "predict", None, np.asarray(model.classes_).dtype)
+
+
+def _of_each_part(model: Any, X: Any, method: str, columns: list | None, dtype: Any) -> Any:
     rows, model_task = rows_of(X), task("model", as_it_is, model)
-    parts = [task("predict", _classes, model_task, part) for part in rows.parts]
-    return collection_of(parts, rows, None, np.asarray(model.classes_).dtype)
+    name, none = method.replace("_", "-"), np.empty((0, len(columns)) if columns else 0, dtype)
+    parts = [task(name, _answer, model_task, method, part, none) for part in rows.parts]
+    return collection_of(parts, rows, columns, dtype)
 
 
-def _probabilities(model: Any, X: Any) -> np.ndarray:
-    if not len(X):
-        return np.empty((0, len(model.classes_)))
-    return np.asarray(model.predict_proba(X))
-
-
-def _classes(model: Any, X: Any) -> np.ndarray:
-    if not len(X):
-        return np.empty(0, dtype=np.asarray(model.classes_).dtype)
-    return np.asarray(model.predict(X))
+def _answer(model: Any, method: str, X: Any, none: np.ndarray) -> np.ndarray:
+    return np.asarray(getattr(model, method)(X)) if X.shape[0] else none

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfree.inference.prior import GammaPrior
+from kfree.likelihood.terms import take
 from kfree.likelihood.training_sum import (
     FEW_CLASSES,
-    GROUP_ENTRIES,
     PART_EDGES,
     Curves,
     Terms,
@@ -27,6 +27,8 @@ from kfree.shards.lists import Lists, make_graph
 from kfree.shards.rows import Plan, Shard, label_of
 from kfree.shards.tables import join_tables
 from kfree.training import pilot_k_max
+
+_NO_TERMS = np.empty(0, dtype=np.int64)
 
 
 class MergedSum(TrainingSum):
@@ -56,14 +58,28 @@ def count_shard(shard: Shard, table: Neighborhoods) -> Terms | None:
     )
 
 
-def n_terms(terms: Terms | None) -> int:
-    """How many patterns there are."""
-    return 0 if terms is None else len(terms.key)
+def n_terms(terms: Terms | None, n_k: int) -> np.ndarray:
+    """How many patterns there are for each candidate: (n_k,)."""
+    return np.bincount(_NO_TERMS if terms is None else terms.candidate, minlength=n_k)
 
 
 def add_up(parts: Sequence[Terms | None]) -> Terms:
     """The patterns of all shards, in an order that does not depend on them."""
     return together([terms for terms in parts if terms is not None])
+
+
+def terms_of(terms: Terms | None, which: np.ndarray) -> Terms | None:
+    """The patterns of candidates that follow each other."""
+    if terms is None:
+        return None
+    chosen = np.arange(*np.searchsorted(terms.candidate, [which[0], which[-1] + 1]))
+    counts = take(terms.counts, chosen)
+    return Terms(terms.candidate[chosen], terms.key[chosen], counts, terms.n_points[chosen])
+
+
+def merged_curves(parts: Sequence[Terms | None], which: np.ndarray) -> Curves:
+    """The log likelihood of some candidates from the patterns of all shards."""
+    return Curves(add_up(parts), which)
 
 
 def whole_sum(
@@ -76,11 +92,10 @@ def whole_sum(
     return TrainingSum(table, np.arange(n_classes), n_classes, None, labels)
 
 
-def groups_of_candidates(k: np.ndarray, n_classes: int, largest: int) -> list[np.ndarray]:
-    """The candidates in groups whose terms memory holds for a shard of `largest` rows."""
-    every = np.arange(len(k))
-    group = np.cumsum(largest * np.minimum(k, n_classes)) // GROUP_ENTRIES
-    return [every[group == g] for g in np.unique(group)]
+def groups_of_candidates(size: np.ndarray, most: int) -> list[np.ndarray]:
+    """Candidates that take so much memory each (n_k,), in groups that take about `most`."""
+    group = np.cumsum(size) // most
+    return [np.flatnonzero(group == g) for g in np.unique(group)]
 
 
 def shard_curves(shard: Shard, table: Neighborhoods, which: np.ndarray) -> Curves | None:
@@ -97,6 +112,11 @@ def evaluate(
 ) -> tuple | None:
     """The values of a shard's part."""
     return None if curves is None else curves(beta, derivatives, which)
+
+
+def in_order_of_candidates(values: Sequence[tuple]) -> tuple:
+    """The values of groups of candidates, one after the other."""
+    return tuple(np.concatenate(part) for part in zip(*values, strict=True))
 
 
 def sum_of_shards(values: Sequence[tuple | None]) -> tuple:

@@ -207,7 +207,7 @@ def average_new(
     order = np.argsort(codes)
     n, n_classes = len(codes), len(plan.classes)
     labels = np.concatenate([label_of(codes, plan), np.arange(n_classes)])
-    table = join_tables([part.table for part in described], n, n_classes)
+    table = join_tables([part.table(k) for part in described], n, n_classes)
 
     def place(of: np.ndarray) -> np.ndarray:
         """Where points stand; those that were not described are only labels."""
@@ -281,7 +281,7 @@ def average_held_out(
     n = n_rows + len(codes)  # then come the labels
     labels = np.concatenate([shard.labels[block.rows], label_of(codes, plan), np.arange(n_classes)])
     mine = own.take(block.rows)
-    joined = join_tables([mine, *(part.table for part in described)], n, n_classes)
+    joined = join_tables([mine, *(part.table(k) for part in described)], n, n_classes)
     reverse = None
     if knowledge.joint and knowledge.structure == "asymmetric":
         assert incoming is not None

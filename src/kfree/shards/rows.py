@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.spatial import cKDTree
+from sklearn.preprocessing import LabelEncoder
 
 from kfree import validation
-from kfree.neighbors.metric import Minkowski, Space
+from kfree.neighbors.metric import Minkowski, Space, make_space
 from kfree.neighbors.search import Search, make_search
 
 # How many rows decide where the cuts go.
 SAMPLE_ROWS = 20_000
 # Distances to boxes are compared with this relative margin for rounding.
 MARGIN = 1e-9
+SPARSE = (
+    "X has sparse chunks, but rows in shards are dense; make them so with "
+    "X.map_blocks(lambda block: block.toarray()), or use kfree.KFreeClassifier."
+)
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,12 @@ class Summary:
 
 def read_part(settings: Any, X: Any, y: Any) -> Part:
     """Rows and labels, judged; `settings` is an estimator that has the metric."""
-    none = Part(np.empty((0, np.shape(X)[1])), np.empty(0))
-    n_rows, n_labels = len(X), len(y)
+    none = Part(np.empty((0, X.shape[1])), np.empty(0))
+    n_rows, n_labels = X.shape[0], len(y)
+    if sparse.issparse(X):
+        return replace(none, problem=SPARSE)
     if n_rows != n_labels:
-        return Part(none.X, none.y, f"X has {n_rows} rows but y has {n_labels} labels.")
+        return replace(none, problem=f"X has {n_rows} rows but y has {n_labels} labels.")
     if n_rows == 0:
         return none
     if np.ndim(y) == 2:
@@ -56,20 +65,23 @@ def read_part(settings: Any, X: Any, y: Any) -> Part:
             warnings.simplefilter("ignore")  # a part may well have one row for each class
             return Part(validation.check_part(settings, X), validation.check_labels_of_part(y))
     except ValueError as error:
-        return Part(none.X, none.y, str(error))
+        return replace(none, problem=str(error))
 
 
-def read_new(settings: Any, X: Any, n_features: int, where: str) -> np.ndarray:
-    """New rows, judged; `where` names the part in a message."""
-    if np.shape(X)[1] != n_features:
+def read_new(settings: Any, X: Any, plan: Plan, number: int) -> np.ndarray:
+    """The new rows of a part, judged, as the space has them."""
+    where, n_features = f"Partition {number}: ", plan.n_features
+    if sparse.issparse(X):
+        raise ValueError(where + SPARSE)
+    if X.shape[1] != n_features:
         raise ValueError(
-            f"{where}X has {np.shape(X)[1]} features, but KFreeClassifier is expecting "
+            f"{where}X has {X.shape[1]} features, but KFreeClassifier is expecting "
             f"{n_features} features as input."
         )
     if len(X) == 0:
-        return np.empty((0, n_features))
+        return plan.space.points(np.empty((0, n_features)))
     try:
-        return validation.check_part(settings, X)
+        return plan.space.points(validation.check_part(settings, X))
     except ValueError as error:
         raise ValueError(where + str(error)) from None
 
@@ -96,6 +108,7 @@ class Plan:
     algorithm: str
     dtype: str
     classes: np.ndarray
+    n_features: int  # of rows as they were given
     n_points: int  # of all shards
     n_shards: int
     by_space: bool
@@ -104,6 +117,51 @@ class Plan:
         """Rows as they are compared, in double precision."""
         points = self.space.points(X.astype(self.dtype, copy=False))
         return self.space.prepared(points) if isinstance(self.space, Minkowski) else points
+
+
+def make_plan(settings: Any, parts: Sequence[Summary], n_shards: int, by_space: bool) -> Plan:
+    """The plan for parts that were judged; `settings` is a kfree.KFreeClassifier."""
+    for i, part in enumerate(parts):
+        if part.problem is not None:
+            raise ValueError(f"Partition {i}: {part.problem}")
+    n_points = sum(part.n_rows for part in parts)
+    if n_points < 2:
+        raise ValueError(f"X has {n_points} rows; at least 2 rows, of 2 classes, are needed.")
+    full = [part for part in parts if part.n_rows]
+    n_features = full[0].n_features
+    for i, part in enumerate(parts):
+        if part.n_rows and part.n_features != n_features:
+            raise ValueError(
+                f"Partition {i}: X has {part.n_features} features, but the partitions before "
+                f"have {n_features}."
+            )
+    classes = _classes_of([part.labels for part in full])
+    validation.check_features_of_metric(settings, n_features)
+    dtype = np.result_type(*(part.dtype for part in full))
+    largest = np.full((1, n_features), max(part.largest for part in full), dtype=dtype)
+    space = make_space(settings.metric, settings.p, settings.metric_params, largest)
+    if by_space and not isinstance(space, Minkowski):
+        raise ValueError(
+            f"partition='space' cannot cut a space whose metric is {settings.metric!r}, which has "
+            "no axes; use partition='rows'."
+        )
+    n_shards = min(n_shards, n_points)
+    of = n_features, n_points, n_shards, by_space
+    return Plan(space, settings.algorithm, str(dtype), classes, *of)
+
+
+def _classes_of(labels: Sequence[np.ndarray]) -> np.ndarray:
+    """The classes of all parts."""
+    if len({part.dtype.kind in "OUS" for part in labels}) > 1:
+        raise ValueError(
+            "y has text in some partitions and numbers in others; use one kind of label."
+        )
+    classes = LabelEncoder().fit(np.concatenate(labels)).classes_
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]!r}; a classifier needs at least 2 classes."
+        )
+    return classes
 
 
 @dataclass(frozen=True)
@@ -215,9 +273,21 @@ class Shard:
         key = self.ids.astype(np.int64) * plan.n_shards + self.number
         return key * len(plan.classes) + self.labels
 
+    @cached_property
+    def together(self) -> np.ndarray:
+        """The rows in an order in which those that lie together come together: (n,)."""
+        return together(self.points)
+
     def __getstate__(self) -> dict:
         # Trees are planted anew where the shard arrives.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def together(points: np.ndarray) -> np.ndarray:
+    """Points in an order in which those that lie together come together: (n,)."""
+    if points.dtype.kind != "f":
+        return np.arange(len(points))
+    return cKDTree(points, balanced_tree=False, compact_nodes=False).indices
 
 
 def label_of(codes: np.ndarray, plan: Plan) -> np.ndarray:

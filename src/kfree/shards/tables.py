@@ -42,9 +42,14 @@ class Described:
     """Points of a shard as others need to know them."""
 
     codes: np.ndarray  # (n,) rising
-    table: Neighborhoods  # of these points, with labels in place of points
+    labels: np.ndarray  # (n, k[-1]) of their nearest neighbors, where these are all that counts;
+    sides: Neighborhoods | None  # else their neighborhoods, with labels in place of points
     last: np.ndarray  # (n, n_k) codes of the K-th neighbors; (n, 0) where nobody needs them
     mutual: np.ndarray  # (n, n_k) cell of the point in the list of its K-th neighbor; or (n, 0)
+
+    def table(self, k: np.ndarray) -> Neighborhoods:
+        """Their neighborhoods for the candidates `k`, with labels in place of points."""
+        return nearest_lists(k, self.labels) if self.sides is None else self.sides
 
 
 def outgoing(shard: Shard, graph: ShardGraph) -> list[Edges]:
@@ -98,22 +103,25 @@ def describe(
     graph: ShardGraph,
     table: ShardTable | None,
     incoming: ShardTable | None,
-    structure: str,
     wanted: np.ndarray,
+    structure: str,
     with_last: bool,
 ) -> Described:
     """The points of this shard among the `wanted` codes (n,), rising."""
     wanted = wanted[shard_of(wanted, shard.plan) == shard.number]
     points = np.searchsorted(shard.codes, wanted)
     some = ShardGraph(graph.k, graph.codes[points], graph.radii[points])
-    sides = None if table is None else _take(table, points)
-    around = label_table(shard.plan, some, sides, structure)
     none = np.empty((len(points), 0), dtype=np.int64)
+    if table is None:
+        around = label_table(shard.plan, some, None, structure)
+        labels = around.neighbors.reshape(len(points), graph.codes.shape[1])
+        return Described(wanted, labels, None, none, none)
+    around = label_table(shard.plan, some, _take(table, points), structure)
     if not with_last:
-        return Described(wanted, around, none, none)
+        return Described(wanted, none, around, none, none)
     last = some.codes[:, graph.k - 1]
     if structure != "boltzmann2" or incoming is None:
-        return Described(wanted, around, last, none)
+        return Described(wanted, none, around, last, none)
     # Where the K-th neighbor has the point as a neighbor too, an edge comes in from it.
     key, cell = _keys(incoming, shard.plan), incoming.cell
     order = np.argsort(key)
@@ -122,7 +130,7 @@ def describe(
     at = np.minimum(np.searchsorted(key, asked), max(0, len(key) - 1))
     there = key[at] == asked if len(key) else np.zeros(asked.shape, dtype=bool)
     mutual = np.where(there, cell[at] if len(key) else NEVER, NEVER)
-    return Described(wanted, around, last, mutual)
+    return Described(wanted, none, around, last, mutual)
 
 
 def join_tables(tables: Sequence[Neighborhoods], shift: int, n_empty: int) -> Neighborhoods:
