@@ -346,5 +346,5 @@ def nothing(y, row_weights, n_classes):
 
 
 def trust(log_evidence, log_evidence_of_nothing):
-    odds = np.exp((log_evidence - log_evidence_of_nothing) / 2 - 2)
+    odds = np.exp((log_evidence - log_evidence_of_nothing) / 2 - 3)
     return odds / (1 + odds)
