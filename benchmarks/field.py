@@ -40,10 +40,10 @@ def noise(jobs: int) -> list[str]:
     lines = []
     for n_features in (5, 400):
         found = []
-        for seed in range(10):
+        for seed in range(100, 110):
             rng = np.random.default_rng(seed)
-            X, new = rng.normal(size=(200, n_features)), rng.normal(size=(2000, n_features))
-            y, y_new = rng.integers(0, 2, 200), rng.integers(0, 2, 2000)
+            X, new = rng.normal(size=(200, n_features)), rng.normal(size=(1000, n_features))
+            y, y_new = rng.integers(0, 2, 200), rng.integers(0, 2, 1000)
             model = FieldClassifier(n_jobs=jobs).fit(X, y)
             found.append(loss(model.predict_proba(new), y_new).mean())
         lines.append(
