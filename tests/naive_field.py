@@ -115,8 +115,72 @@ def scales(n, length, y):
     )
 
 
+def means(X, y, n_classes, new=None):
+    """(n_rows, n_classes, 2): what the distance from each class's mean says.
+
+    A training row has neither part in the mean nor in S.
+    """
+    points = standardized(X, X)
+    covariance, shrinkage, z = covariance_within(points, y)
+    rows = points if new is None else standardized(X, new)
+    d = X.shape[1]
+    squares = np.empty((len(rows), n_classes))
+    for i, row in enumerate(rows):
+        S, others = covariance, np.ones(len(X), dtype=bool)
+        if new is None:
+            others[i] = False
+            n_c = (y == y[i]).sum()
+            if n_c > 1:
+                S = covariance - (1 - shrinkage) / len(X) * n_c / (n_c - 1) * np.outer(z[i], z[i])
+        for c in range(n_classes):
+            members = points[others & (y == c)]
+            away = row - members.mean(axis=0) if len(members) else np.full(d, np.nan)
+            squares[i, c] = away @ np.linalg.inv(S) @ away
+        squares[i, np.isnan(squares[i])] = np.nanmax(squares[i])
+    return np.stack(
+        [-squares / (2 * np.sqrt(d)), -np.sqrt(d) / 2 * np.log(1 + squares / d)], axis=2
+    )
+
+
+def curves(X, new=None, leading=25):
+    """(n_rows, leading) from the kernel between normal scores, all training rows being landmarks.
+
+    No more than 300 of them.
+    """
+    points = normal_scores(X, X)
+    rows = points if new is None else normal_scores(X, new)
+    unit = np.median([np.abs(points[i] - points[j]).sum() for i in range(len(X)) for j in range(i)])
+
+    def kernel(rows):
+        return np.array([[np.exp(-np.abs(a - b).sum() / unit) for b in points] for a in rows])
+
+    left, values, _ = np.linalg.svd(kernel(points))
+    matrix = left[:, :leading] / np.sqrt(values[:leading])
+    return kernel(rows) @ matrix - (kernel(points) @ matrix).mean(axis=0)
+
+
+def crossed(training, G, leading=25):
+    """(n_rows, leading): directions of the features of all classes, seen from training rows."""
+    before, after = training.reshape(len(training), -1), G.reshape(len(G), -1)
+    center = before.mean(axis=0)
+    _, _, right = np.linalg.svd(before - center)
+    leading = min(leading, *before.shape)
+    return (after - center) @ right[:leading].T
+
+
 def design(X, y, n_classes, new=None, length=128):
-    """Own-class features (n_rows, n_classes, n_own) and columns (n_rows, n_linear)."""
+    """Own-class features (n_rows, n_classes, n_shared) and what speaks linearly."""
+    G = neighbors_say(X, y, n_classes, None, length)
+    said = G if new is None else neighbors_say(X, y, n_classes, new, length)
+    rows = X if new is None else new
+    factor = np.sqrt(min(1, 50 / X.shape[1]))
+    linear = factor * np.hstack([standardized(X, rows), normal_scores(X, rows)])
+    linear = np.hstack([linear, curves(X, new), crossed(G, said)])
+    return np.concatenate([said, means(X, y, n_classes, new)], axis=2), linear
+
+
+def neighbors_say(X, y, n_classes, new, length):
+    """(n_rows, n_classes, n_features) of both views."""
     n = len(X)
     length = min(length, n - 1)
     fractions, ranks = scales(n, length, y)
@@ -129,37 +193,35 @@ def design(X, y, n_classes, new=None, length=128):
         r0 = unit(D)
         wanted = D if new is None else distances(new)
         parts.append(features(wanted, y, n_classes, r0, length, fractions, ranks, new is None))
-    rows = X if new is None else new
-    factor = np.sqrt(min(1, 50 / X.shape[1]))
-    linear = factor * np.hstack([standardized(X, rows), normal_scores(X, rows)])
-    return np.concatenate(parts, axis=2), linear
+    return np.concatenate(parts, axis=2)
 
 
-def blocks(n_fractions, n_ranks, n_columns):
+def blocks(n_fractions, n_ranks, n_columns, n_curves, n_crossed):
     """(part, first, last) of each block in the order of the fast code."""
-    found, first = [], 0
-    for width in (n_fractions, n_ranks, n_fractions, n_ranks):
-        found.append((first, first + width))
-        first += width
-    return (
-        [("shared", a, b) for a, b in found]
-        + [("own", a, b) for a, b in found]
-        + [("linear", 0, n_columns), ("linear", n_columns, 2 * n_columns)]
-    )
+    found = []
+    for part, widths in (
+        ("shared", (n_fractions, n_ranks, n_fractions, n_ranks, 2)),
+        ("linear", (n_columns, n_columns, n_curves, n_crossed)),
+    ):
+        first = 0
+        for width in widths:
+            found.append((part, first, first + width))
+            first += width
+    return found
 
 
-def unpack(w, n_own, n_linear, n_classes):
-    shared, rest = w[:n_own], w[n_own:].reshape(n_classes, n_own + n_linear + 1)
-    return shared, rest[:, :n_own], rest[:, n_own:-1], rest[:, -1]
+def unpack(w, n_shared, n_linear, n_classes):
+    shared, rest = w[:n_shared], w[n_shared:].reshape(n_classes, n_linear + 1)
+    return shared, rest[:, :-1], rest[:, -1]
 
 
 def logits(w, G, linear):
-    n_rows, n_classes, n_own = G.shape
-    shared, own, columns, offset = unpack(w, n_own, linear.shape[1], n_classes)
+    n_rows, n_classes, n_shared = G.shape
+    shared, columns, offset = unpack(w, n_shared, linear.shape[1], n_classes)
     eta = np.empty((n_rows, n_classes))
     for i in range(n_rows):
         for c in range(n_classes):
-            eta[i, c] = (shared + own[c]) @ G[i, c] + columns[c] @ linear[i] + offset[c]
+            eta[i, c] = shared @ G[i, c] + columns[c] @ linear[i] + offset[c]
     return eta
 
 
@@ -171,14 +233,14 @@ def probabilities(w, G, linear):
 
 def all_features(G, linear):
     """Z (n_rows, n_classes, n_weights): eta_ic = Z_ic . w."""
-    n_rows, n_classes, n_own = G.shape
-    width = n_own + linear.shape[1] + 1
-    Z = np.zeros((n_rows, n_classes, n_own + n_classes * width))
+    n_rows, n_classes, n_shared = G.shape
+    width = linear.shape[1] + 1
+    Z = np.zeros((n_rows, n_classes, n_shared + n_classes * width))
     for i in range(n_rows):
         for c in range(n_classes):
-            Z[i, c, :n_own] = G[i, c]
-            first = n_own + c * width
-            Z[i, c, first : first + width] = np.concatenate([G[i, c], linear[i], [1.0]])
+            Z[i, c, :n_shared] = G[i, c]
+            first = n_shared + c * width
+            Z[i, c, first : first + width] = np.append(linear[i], 1.0)
     return Z
 
 
@@ -214,63 +276,62 @@ def mode(G, linear, y, row_weights, precision, start):
 
 def hessian(G, linear, p, row_weights):
     """The dense matrix of which the evidence takes diagonals: no terms between classes."""
-    n_rows, n_classes, n_own = G.shape
-    width = n_own + linear.shape[1] + 1
-    H = np.zeros((n_own + n_classes * width,) * 2)
+    n_rows, n_classes, n_shared = G.shape
+    width = linear.shape[1] + 1
+    H = np.zeros((n_shared + n_classes * width,) * 2)
     for i in range(n_rows):
         mean = sum(p[i, c] * G[i, c] for c in range(n_classes))
         for c in range(n_classes):
             off = G[i, c] - mean
-            H[:n_own, :n_own] += row_weights[i] * p[i, c] * np.outer(off, off)
-            z = np.concatenate([G[i, c], linear[i], [1.0]])
-            part = slice(n_own + c * width, n_own + (c + 1) * width)
+            H[:n_shared, :n_shared] += row_weights[i] * p[i, c] * np.outer(off, off)
+            z = np.append(linear[i], 1.0)
+            part = slice(n_shared + c * width, n_shared + (c + 1) * width)
             bend = row_weights[i] * p[i, c] * (1 - p[i, c]) * n_classes / (n_classes - 1)
             H[part, part] += bend * np.outer(z, z)
     return H
 
 
-def places(block, n_own, n_linear, n_classes):
+def places(block, n_shared, n_linear, n_classes):
     """Which weights belong to a block."""
     part, first, last = block
     if part == "shared":
         return np.arange(first, last)
-    width = n_own + n_linear + 1
-    shift = n_own + (0 if part == "own" else n_own)
-    return np.concatenate([shift + c * width + np.arange(first, last) for c in range(n_classes)])
+    starts = [n_shared + c * (n_linear + 1) for c in range(n_classes)]
+    return np.concatenate([start + np.arange(first, last) for start in starts])
 
 
-def spread(precision, parts, n_own, n_linear, n_classes):
-    every = np.full(n_own + n_classes * (n_own + n_linear + 1), 1 / 9)
+def spread(precision, parts, n_shared, n_linear, n_classes):
+    every = np.full(n_shared + n_classes * (n_linear + 1), 1 / 9)
     for alpha, block in zip(precision, parts, strict=True):
-        every[places(block, n_own, n_linear, n_classes)] = alpha
+        every[places(block, n_shared, n_linear, n_classes)] = alpha
     return every
 
 
 def fit(G, linear, y, row_weights, parts, n_rounds=6):
     """Weights, the blocks' precisions and the log evidence."""
-    n_rows, n_classes, n_own = G.shape
+    n_rows, n_classes, n_shared = G.shape
     n_linear = linear.shape[1]
     precision = np.ones(len(parts))
-    w = np.zeros(n_own + n_classes * (n_own + n_linear + 1))
+    w = np.zeros(n_shared + n_classes * (n_linear + 1))
     for number in range(n_rounds + 1):
-        every = spread(precision, parts, n_own, n_linear, n_classes)
+        every = spread(precision, parts, n_shared, n_linear, n_classes)
         w = mode(G, linear, y, row_weights, every, w)
         H = hessian(G, linear, probabilities(w, G, linear), row_weights) + np.diag(every)
-        free = np.flatnonzero((w != 0) | (np.arange(len(w)) >= n_own))
+        free = np.flatnonzero((w != 0) | (np.arange(len(w)) >= n_shared))
         # A weight that is held at zero has its prior's variance still.
         variance = 1 / every
         variance[free] = np.diag(np.linalg.inv(H[np.ix_(free, free)]))
         if number == n_rounds:
             break
         for b, block in enumerate(parts):
-            at = places(block, n_own, n_linear, n_classes)
+            at = places(block, n_shared, n_linear, n_classes)
             determined = (1 - precision[b] * variance[at]).sum()
             if block[0] != "shared":
                 determined *= (n_classes - 1) / n_classes
             precision[b] = (determined + 1) / ((w[at] ** 2).sum() + 0.01)
     p = probabilities(w, G, linear)
     evidence = row_weights @ np.log(p[np.arange(n_rows), y]) - 0.5 * every @ w**2
-    few, rest = slice(0, n_own), slice(n_own, None)
+    few, rest = slice(0, n_shared), slice(n_shared, None)
     for part, factor in ((few, 1.0), (rest, (n_classes - 1) / n_classes)):
         volume = np.log(every[part]).sum() - np.linalg.slogdet(H[part, part])[1]
         evidence += 0.5 * factor * volume
@@ -285,5 +346,5 @@ def nothing(y, row_weights, n_classes):
 
 
 def trust(log_evidence, log_evidence_of_nothing):
-    odds = np.exp((log_evidence - log_evidence_of_nothing) / 2 - 2)
+    odds = np.exp((log_evidence - log_evidence_of_nothing) / 2 - 3)
     return odds / (1 + odds)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import cross_val_score
@@ -189,7 +189,7 @@ def test_precomputed_is_the_metric_that_made_it():
 
 def test_the_forest_is_that_of_scikit_learn():
     seed = np.random.RandomState(3).randint(np.iinfo(np.int32).max)
-    trees = RandomForestClassifier(100, oob_score=True, random_state=seed).fit(X, Y)
+    trees = ExtraTreesClassifier(200, bootstrap=True, oob_score=True, random_state=seed).fit(X, Y)
     forest, out_of_bag = grow(X, Y, 3, 3, None)
     np.testing.assert_allclose(forest.probabilities(NEW), trees.predict_proba(NEW), atol=1e-12)
     np.testing.assert_allclose(out_of_bag, trees.oob_decision_function_)
@@ -234,7 +234,7 @@ def test_weights_of_one_change_nothing():
 
 def test_a_weight_of_two_is_the_row_twice_in_the_likelihood():
     _, design = learn(X, Y, 3, [Spec("scores")], True, 20, None, None)
-    weights = starting_weights(Y, np.ones(60), 3, design.values.shape[1], 4)
+    weights = starting_weights(design, Y, np.ones(60))
     pair = design.pair_of(Y)
     one, _ = loss_and_gradient(design, Rows(Y, np.ones(60), pair), weights)
     first = np.where(np.arange(60) == 0, 2.0, 1.0)
@@ -294,16 +294,21 @@ def test_sparse_gradient(monkeypatch):
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-def test_sparse_agrees_with_dense_where_every_class_is_near(monkeypatch):
+def test_sparse_features_are_the_dense_ones_from_the_lists_end(monkeypatch):
     rows, labels, new, model = many(monkeypatch, 32, n_neighbors=119)
     dense = clone(model).fit(rows, labels)
-    expected, left_out = dense.predict_proba(new), dense.predict(None)
-    assert dense._assembly.everywhere
+    every, left_out = next(dense._designs(new)), dense.predict(None)
     rows, labels, new, model = many(monkeypatch, 2, n_neighbors=119)
     sparse = clone(model).fit(rows, labels)
-    assert not sparse._assembly.everywhere
-    # Only the distance of the lists' end, which weights of a class read, makes a difference.
-    np.testing.assert_allclose(sparse.predict_proba(new), expected, atol=0.15)
+    near = next(sparse._designs(new))
+    assert every.everywhere
+    assert not near.everywhere
+    np.testing.assert_array_equal(near.row, every.row)
+    lists, readings = dense._assembly.new_lists(new, 1), dense._assembly.readings
+    ends = np.hstack([r.at_end(one) for r, one in zip(readings, lists, strict=True)])
+    n_shared = near.values.shape[1]
+    np.testing.assert_allclose(near.values + ends[near.row], every.values[:, :n_shared], atol=1e-12)
+    # The two forms of the logit differ, but not in what they find.
     assert (sparse.predict(None) == left_out).mean() > 0.8
 
 

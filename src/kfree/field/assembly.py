@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from kfree.field import means
 from kfree.field.columns import Columns, learn_columns
+from kfree.field.crossed import Crossed, learn_crossed
+from kfree.field.curves import Curves, learn_curves
 from kfree.field.design import FEW_CLASSES, Block, Design
 from kfree.field.features import Reading, Spoken, learn_reading, speak
 from kfree.field.forest import FEATURES as FOREST_FEATURES
@@ -15,6 +18,16 @@ from kfree.field.forest import Forest, grow
 from kfree.field.linear import Projection, learn_linear, linear_part
 from kfree.field.searching import Lists
 from kfree.field.views import FOREST, Spec, View, make_view
+from kfree.field.within import Whitening
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs (row, class), ordered by class and then row, and what the neighbors and trees say."""
+
+    row: np.ndarray  # (n_pairs,)
+    label: np.ndarray  # (n_pairs,)
+    values: np.ndarray  # (n_pairs, n_features)
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,9 @@ class Assembly:
     views: tuple[View, ...]
     readings: tuple[Reading, ...]  # one for each view
     projections: tuple[Projection, Projection] | None
+    curves: Curves | None
     forest: Forest | None
+    crossed: Crossed | None  # None where classes are many
 
     @property
     def everywhere(self) -> bool:
@@ -43,17 +58,28 @@ class Assembly:
         """For each view the nearest others of every training row."""
         return [view.training(self.labels, self.length, n_jobs) for view in self.views]
 
-    def trees(self, X: Any) -> np.ndarray | None:
-        """What the forest's trees say of new rows, if there is a forest: (n_rows, n_classes)."""
-        if self.forest is None:
-            return None
-        assert self.columns is not None
-        # Standardized, as trees compare in single precision.
-        return self.forest.probabilities(self.columns.standardized(X))
+    def of_new(self, X: Any, lists: list[Lists]) -> Design:
+        """The design of new rows whose lists are known."""
+        trees = None
+        if self.forest is not None:
+            assert self.columns is not None
+            # Standardized, as trees compare in single precision.
+            trees = self.forest.probabilities(self.columns.standardized(X))
+        squares = [
+            means.new_squares(view.points(X, self.columns), whitening)
+            for view, whitening in self.with_means()
+        ]
+        return self.design(X, self.pairs(lists, trees), squares)
 
-    def design(self, X: Any, lists: list[Lists], trees: np.ndarray | None) -> Design:
-        """The design of rows whose lists, and whose class probabilities by trees, are known."""
-        n_rows = len(X)
+    def with_means(self) -> list[tuple[View, Whitening]]:
+        """The views in which the distances from the classes' means speak, and their whitening."""
+        if not self.everywhere:
+            return []
+        return [(view, view.whitening) for view in self.views if view.whitening is not None]
+
+    def pairs(self, lists: list[Lists], trees: np.ndarray | None) -> Pairs:
+        """What lists say, and the class probabilities (n_rows, n_classes) of trees, if any."""
+        n_rows = len(lists[0].indices if lists else np.asarray(trees))
         spoken = [
             speak(one, self.labels, reading)
             for one, reading in zip(lists, self.readings, strict=True)
@@ -66,38 +92,56 @@ class Assembly:
             assert trees is not None
             spoken.append(self.forest.speak(trees))
             ends.append(None)
-        row, label, values = (
-            _every_pair(n_rows, self.n_classes, spoken, ends)
-            if self.everywhere
-            else _near_pairs(n_rows, spoken)
-        )
-        linear = np.zeros((n_rows, 0))
+        if self.everywhere:
+            return _every_pair(n_rows, self.n_classes, spoken, ends)
+        return _near_pairs(n_rows, spoken)
+
+    def design(self, X: Any, pairs: Pairs, squares: list[np.ndarray]) -> Design:
+        """All that speaks; `squares` are distances from the means for each view that has them."""
+        n_rows, n_classes = len(X), self.n_classes
+        linear = [np.zeros((n_rows, 0))]
         if self.projections is not None:
             assert self.columns is not None
-            linear = np.hstack(linear_part(X, self.columns, self.projections))
-        starts = np.searchsorted(label, np.arange(self.n_classes + 1))
-        return Design(n_rows, self.n_classes, self.everywhere, row, starts, values, linear)
+            linear += linear_part(X, self.columns, self.projections)
+        if self.curves is not None:
+            assert self.columns is not None
+            linear.append(self.curves(self.columns.normal_scores(X)))
+        values = pairs.values
+        if self.crossed is not None:
+            linear.append(self.crossed(values.reshape(n_classes, n_rows, -1)))
+        if squares:
+            assert self.columns is not None
+            n_columns = len(self.columns.mean)
+            said = [means.speak(one, n_columns).reshape(len(values), -1) for one in squares]
+            values = np.hstack([values, *said])
+        starts = np.searchsorted(pairs.label, np.arange(n_classes + 1))
+        return Design(
+            n_rows, n_classes, self.everywhere, pairs.row, starts, values, np.hstack(linear)
+        )
 
     def blocks(self) -> list[Block]:
         """The blocks of weights that have a precision each."""
-        kinds, first = [], 0
+        widths = []
         for view, reading in zip(self.views, self.readings, strict=True):
-            for kind, width in (
-                ("fractions", len(reading.fractions)),
-                ("distances", len(reading.ranks)),
-            ):
-                kinds.append((f"{view.name} {kind}", slice(first, first + width)))
-                first += width
+            widths.append((f"{view.name} fractions", len(reading.fractions)))
+            widths.append((f"{view.name} distances", len(reading.ranks)))
         if self.forest is not None:
-            kinds.append((FOREST, slice(first, first + FOREST_FEATURES)))
-        blocks = [Block(f"{name}, shared", "shared", columns) for name, columns in kinds]
-        blocks += [Block(f"{name}, by class", "own", columns) for name, columns in kinds]
+            widths.append((FOREST, FOREST_FEATURES))
+        widths += [(f"{view.name} means", means.FEATURES) for view, _ in self.with_means()]
+        blocks = _in_turn("shared", [(f"{name}, shared", width) for name, width in widths])
+        if not self.everywhere:
+            blocks += _in_turn("own", [(f"{name}, by class", width) for name, width in widths])
+        widths = []
         if self.projections is not None:
             assert self.columns is not None
-            widths = [_width(p, len(self.columns.mean)) for p in self.projections]
-            blocks.append(Block("linear columns", "linear", slice(0, widths[0])))
-            blocks.append(Block("linear scores", "linear", slice(widths[0], sum(widths))))
-        return blocks
+            n_columns = len(self.columns.mean)
+            names = ("linear columns", "linear scores")
+            widths += zip(names, (_width(p, n_columns) for p in self.projections), strict=True)
+        if self.curves is not None:
+            widths.append(("curves", len(self.curves.center)))
+        if self.crossed is not None:
+            widths.append(("crossed", self.crossed.directions.shape[1]))
+        return blocks + _in_turn("linear", widths)
 
 
 def learn(
@@ -119,21 +163,41 @@ def learn(
     length = min([n_neighbors, len(labels) - 1, *(view.search.most_neighbors for view in views)])
     lists = [view.training(labels, length, n_jobs) for view in views]
     readings = tuple(learn_reading(one, labels, n_classes) for one in lists)
-    projections = None
-    if linear and n_classes <= FEW_CLASSES:
+    few = n_classes <= FEW_CLASSES
+    projections = curves = forest = trees = None
+    if linear and few:
         assert columns is not None
         projections = learn_linear(X, columns)
-    forest = trees = None
-    if n_classes <= FEW_CLASSES and any(spec.name == FOREST for spec in specs):
+        curves = learn_curves(columns.normal_scores(X))
+    if few and any(spec.name == FOREST for spec in specs):
         assert columns is not None
         forest, trees = grow(columns.standardized(X), labels, n_classes, random_state, n_jobs)
-    assembly = Assembly(labels, n_classes, length, columns, views, readings, projections, forest)
-    return assembly, assembly.design(X, lists, trees)
+    assembly = Assembly(
+        labels, n_classes, length, columns, views, readings, projections, curves, forest, None
+    )
+    pairs = assembly.pairs(lists, trees)
+    if few:
+        crossed = learn_crossed(pairs.values.reshape(n_classes, len(labels), -1))
+        assembly = replace(assembly, crossed=crossed)
+    squares = [
+        means.training_squares(view.search.points, labels, whitening)
+        for view, whitening in assembly.with_means()
+    ]
+    return assembly, assembly.design(X, pairs, squares)
+
+
+def _in_turn(part: str, widths: list[tuple[str, int]]) -> list[Block]:
+    """Blocks one after the other."""
+    ends = np.cumsum([width for _, width in widths], dtype=int).tolist()
+    return [
+        Block(name, part, slice(end - width, end))
+        for (name, width), end in zip(widths, ends, strict=True)
+    ]
 
 
 def _every_pair(
     n_rows: int, n_classes: int, spoken: list[Spoken], ends: list[np.ndarray | None]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Pairs:
     """All pairs (row, class). A class that is not in a list has the distances of its end."""
     values = np.zeros((n_classes, n_rows, sum(one.values.shape[1] for one in spoken)))
     first = 0
@@ -145,10 +209,10 @@ def _every_pair(
         first += width
     row = np.tile(np.arange(n_rows), n_classes)
     label = np.repeat(np.arange(n_classes), n_rows)
-    return row, label, values.reshape(n_rows * n_classes, -1)
+    return Pairs(row, label, values.reshape(n_rows * n_classes, -1))
 
 
-def _near_pairs(n_rows: int, spoken: list[Spoken]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _near_pairs(n_rows: int, spoken: list[Spoken]) -> Pairs:
     """The pairs that some view has; zeros where another view has not."""
     keys = [one.label * n_rows + one.row for one in spoken]
     pairs = np.unique(np.concatenate(keys))
@@ -158,7 +222,7 @@ def _near_pairs(n_rows: int, spoken: list[Spoken]) -> tuple[np.ndarray, np.ndarr
         width = one.values.shape[1]
         values[np.searchsorted(pairs, key), first : first + width] = one.values
         first += width
-    return pairs % n_rows, pairs // n_rows, values
+    return Pairs(pairs % n_rows, pairs // n_rows, values)
 
 
 def _width(projection: Projection, n_features: int) -> int:

@@ -1,13 +1,15 @@
 """What the logit of each row and class is made of, and the weights that make it.
 
-    eta_ic = sum_b (theta_b + u_bc) g_icb + sum_j x_ij v_jc + gamma_c
+    few classes:   eta_ic = sum_b theta_b g_icb + sum_j x_ij v_jc + gamma_c
+    many classes:  eta_ic = sum_b (theta_b + u_bc) g_icb + gamma_c
 
-g are the own-class features (what row i's neighbors say for class c), x the columns, which speak
-linearly. theta is shared by all classes; u, v and gamma belong to a class.
+g are the own-class features (what row i's neighbors say for class c), x what speaks linearly for
+every class (columns, and what the neighbors say for all classes). theta is shared by all classes;
+u, v and gamma belong to a class.
 
 Where classes are few, every row has features for every class. Where they are many, only for the
-classes near it, the others have gamma alone, and no column speaks linearly: time and memory follow
-the pairs (row, class) that are near.
+classes near it, and the others have gamma alone: time and memory follow the pairs (row, class)
+that are near.
 """
 
 from __future__ import annotations
@@ -39,8 +41,16 @@ class Design:
     everywhere: bool  # every row has every class, so that pair = class * n_rows + row
     row: np.ndarray  # (n_pairs,)
     starts: np.ndarray  # (n_classes + 1,) where each class's pairs begin
-    values: np.ndarray  # (n_pairs, n_own) g
+    values: np.ndarray  # (n_pairs, n_shared) g
     linear: np.ndarray  # (n_rows, n_linear) x
+
+    @property
+    def own(self) -> np.ndarray:
+        """The features that have a weight u of each class: (n_pairs, n_own), none if few classes.
+
+        There x says what the features mean for a class.
+        """
+        return self.values[:, :0] if self.everywhere else self.values
 
     def of_class(self, c: int) -> slice:
         """Which pairs have class c."""
@@ -72,7 +82,7 @@ class Design:
 class Weights:
     """theta, u, v and gamma."""
 
-    shared: np.ndarray  # (n_own,)
+    shared: np.ndarray  # (n_shared,)
     own: np.ndarray  # (n_classes, n_own)
     linear: np.ndarray  # (n_classes, n_linear)
     offset: np.ndarray  # (n_classes,)
@@ -80,12 +90,12 @@ class Weights:
 
 def logits(design: Design, weights: Weights) -> np.ndarray:
     """eta of each pair: (n_pairs,)."""
-    eta = np.empty(len(design.row))
+    eta = design.values @ weights.shared
+    if design.everywhere:
+        return eta + (weights.linear @ design.linear.T + weights.offset[:, None]).ravel()
     for c in range(design.n_classes):
         part = design.of_class(c)
-        eta[part] = design.values[part] @ (weights.shared + weights.own[c]) + weights.offset[c]
-    if design.linear.shape[1]:
-        eta += (weights.linear @ design.linear.T).ravel()
+        eta[part] += design.own[part] @ weights.own[c] + weights.offset[c]
     return eta
 
 

@@ -55,22 +55,23 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
     """Nearest neighbors on all scales and in several spaces at once, weighted by evidence.
 
     What a row's neighbors say for each class (their shares among the nearest 1, 2, 4, ..., 64 and
-    their distances) and the columns themselves enter one logit. Its weights have priors whose
-    precision the evidence sets for each block, so nothing has to be tuned and no data are held out.
+    their distances), the classes' means and the columns themselves enter one logit. Its weights
+    have priors whose precision the evidence sets for each block, so nothing has to be tuned and no
+    data are held out.
 
     Parameters
     ----------
     views : sequence, default=("scores", "within", "forest")
         The spaces in which neighbors are sought. "scores": normal scores of each column's ranks,
         Manhattan distance. "within": columns whitened by their covariance within classes,
-        Euclidean distance. "forest": no space, but what the trees of a random forest say of rows
-        that they did not see; up to 32 classes. Or a tuple (name, metric, params) with a metric of
+        Euclidean distance. "forest": no space, but what extra trees say of rows that they did not
+        see; up to 32 classes. Or a tuple (name, metric, params) with a metric of
         scikit-learn's neighbors, which measures the rows as they are given; params is a dict or
         None. ("any name", "precomputed", None) must be the only view: then X holds distances, as
         an array or a sparse graph.
     linear : bool, default=True
-        Whether the columns themselves speak too, linearly. Up to 32 classes; not with
-        "precomputed".
+        Whether the columns themselves speak too, linearly and in smooth curves. Up to 32 classes;
+        not with "precomputed".
     n_neighbors : int, default=128
         The length of the neighbor lists; shorter where there are fewer rows.
     class_weight : dict, "balanced" or None, default=None
@@ -347,7 +348,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         assembly = self._assembly
         for rows, lists in self._searched(X):
             with single_products():
-                yield assembly.design(rows, lists, assembly.trees(rows))
+                yield assembly.of_new(rows, lists)
 
     def _searched(self, X: Any) -> Iterator[tuple[Any, list[Lists]]]:
         """New rows in blocks, and their neighbor lists."""

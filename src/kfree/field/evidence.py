@@ -44,9 +44,10 @@ class Fit:
     converged: bool
 
 
-def spread(blocks: list[Block], precision: np.ndarray, n_own: int, n_linear: int) -> Precisions:
+def spread(blocks: list[Block], precision: np.ndarray, design: Design) -> Precisions:
     """The precision of every weight."""
-    shared = np.ones(n_own)
+    n_own, n_linear = design.own.shape[1], design.linear.shape[1]
+    shared = np.ones(design.values.shape[1])
     of_class = np.full(n_own + n_linear + 1, OFFSET_PRECISION)
     for block, alpha in zip(blocks, precision, strict=True):
         if block.part == "shared":
@@ -72,16 +73,15 @@ def fit_by_evidence(
     tell: Callable[[float], object] | None = None,
 ) -> Fit:
     """Weights and precisions; the last round goes to the mode within `tol`."""
-    n_own, n_linear = design.values.shape[1], design.linear.shape[1]
-    n_classes = design.n_classes
+    n_own, n_classes = design.own.shape[1], design.n_classes
     rows = Rows(labels, row_weights, design.pair_of(labels))
     precision = np.full(len(blocks), FIRST_PRECISION)
-    weights = starting_weights(labels, row_weights, n_classes, n_own, n_linear)
+    weights = starting_weights(design, labels, row_weights)
     bend = _bend(design, rows, weights)
     n_iter = 0
     for number in range(N_ROUNDS + 1):
         last = number == N_ROUNDS
-        precisions = spread(blocks, precision, n_own, n_linear)
+        precisions = spread(blocks, precision, design)
         units = units_of(bend, precisions)
         near = (tol,) if last else (max(tol, ROUGH), ROUGH_GAIN)
         mode = find_mode(design, rows, precisions, weights, units, max_iter, *near)
@@ -103,16 +103,15 @@ def fit_by_evidence(
     )
 
 
-def starting_weights(
-    labels: np.ndarray, row_weights: np.ndarray, n_classes: int, n_own: int, n_linear: int
-) -> Weights:
+def starting_weights(design: Design, labels: np.ndarray, row_weights: np.ndarray) -> Weights:
     """No feature speaks, and the offsets are the classes' log frequencies."""
+    n_classes = design.n_classes
     count = np.bincount(labels, row_weights, n_classes)
     log_share = np.log((count + 0.5) / (count.sum() + 0.5 * n_classes))
     return Weights(
-        np.zeros(n_own),
-        np.zeros((n_classes, n_own)),
-        np.zeros((n_classes, n_linear)),
+        np.zeros(design.values.shape[1]),
+        np.zeros((n_classes, design.own.shape[1])),
+        np.zeros((n_classes, design.linear.shape[1])),
         log_share - log_share.mean(),
     )
 
@@ -123,7 +122,7 @@ def _bend(design: Design, rows: Rows, weights: Weights) -> Curvature:
 
 
 def free_inverse(bend: Curvature, precisions: Precisions, weights: Weights) -> np.ndarray:
-    """H^-1 of the shared weights; those that are held at zero do not move: (n_own, n_own)."""
+    """H^-1 of the shared weights; those that are held at zero do not move: n_shared squared."""
     free = np.flatnonzero(weights.shared > 0.0)
     inverse = np.zeros(bend.of_shared.shape)
     part = np.ix_(free, free)

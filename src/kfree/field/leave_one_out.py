@@ -57,8 +57,7 @@ def _refitted(design: Design, rows: Rows, fit: Fit, units: Units, row: int) -> n
     )
     pairs = np.arange(design.n_classes) * design.n_rows + row
     found = mode.weights
-    own = np.einsum("cj,cj->c", design.values[pairs], found.shared + found.own)
-    return own + found.linear @ design.linear[row] + found.offset
+    return design.values[pairs] @ found.shared + found.linear @ design.linear[row] + found.offset
 
 
 def one_step(design: Design, rows: Rows, fit: Fit) -> np.ndarray:
@@ -85,8 +84,8 @@ def _spread_by_class(design: Design, fit: Fit) -> np.ndarray:
     for c in range(design.n_classes):
         part = design.of_class(c)
         row = slice(None) if design.everywhere else design.row[part]
-        g = design.values[part]
-        whole = np.column_stack([g, design.linear[row], np.ones(len(g))])
+        own = design.own[part]
+        whole = np.column_stack([own, design.linear[row], np.ones(len(own))])
         inverse = np.linalg.inv(fit.bend.of_class[c] + np.diag(fit.precisions.of_class))
         spread[part] = np.einsum("ij,ij->i", whole @ inverse, whole)
     return spread

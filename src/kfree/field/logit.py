@@ -30,7 +30,7 @@ class Curvature:
     diagonal is that of the softmax seen along one class against the others. `of_shared` is exact.
     """
 
-    of_shared: np.ndarray  # (n_own, n_own)
+    of_shared: np.ndarray  # (n_shared, n_shared)
     of_class: np.ndarray  # (n_classes, n_weights, n_weights)
 
 
@@ -38,7 +38,7 @@ class Curvature:
 class Precisions:
     """The prior's precision of every weight."""
 
-    shared: np.ndarray  # (n_own,)
+    shared: np.ndarray  # (n_shared,)
     of_class: np.ndarray  # (n_weights,) of u_c, v_c and gamma_c
 
 
@@ -82,20 +82,19 @@ def loss_and_gradient(design: Design, rows: Rows, weights: Weights) -> tuple[flo
     residual = rows.weights[design.row] * shares.near
     residual[rows.pair[there]] -= rows.weights[there]
 
+    if design.everywhere:
+        of_class = residual.reshape(design.n_classes, design.n_rows)
+        linear, offset = of_class @ design.linear, of_class.sum(axis=1)
+        return loss, Weights(residual @ design.values, weights.own, linear, offset)
     own = np.empty(weights.own.shape)
     offset = np.add.reduceat(np.append(residual, 0.0), design.starts[:-1])
     offset[np.diff(design.starts) == 0] = 0.0
     for c in range(design.n_classes):
         part = design.of_class(c)
-        own[c] = residual[part] @ design.values[part]
-    if design.linear.shape[1]:
-        linear = residual.reshape(design.n_classes, design.n_rows) @ design.linear
-    else:
-        linear = np.zeros(weights.linear.shape)
-    if not design.everywhere:
-        offset += _far(design, rows.weights, shares, weights.offset)
-        offset -= np.bincount(rows.labels[~there], rows.weights[~there], minlength=design.n_classes)
-    return loss, Weights(own.sum(axis=0), own, linear, offset)
+        own[c] = residual[part] @ design.own[part]
+    offset += _far(design, rows.weights, shares, weights.offset)
+    offset -= np.bincount(rows.labels[~there], rows.weights[~there], minlength=design.n_classes)
+    return loss, Weights(own.sum(axis=0), own, weights.linear, offset)
 
 
 def _far(design: Design, row_weights: np.ndarray, shares: Shares, offset: np.ndarray) -> np.ndarray:
@@ -108,18 +107,17 @@ def _far(design: Design, row_weights: np.ndarray, shares: Shares, offset: np.nda
 
 def curvature(design: Design, rows: Rows, shares: Shares, offset: np.ndarray) -> Curvature:
     """The second derivative at the probabilities `shares`."""
-    n_classes, n_own = design.n_classes, design.values.shape[1]
-    n_linear = design.linear.shape[1]
-    n_weights = n_own + n_linear + 1
+    n_classes, n_shared = design.n_classes, design.values.shape[1]
+    n_weights = design.own.shape[1] + design.linear.shape[1] + 1
     of_class = np.empty((n_classes, n_weights, n_weights))
-    second = np.zeros((n_own, n_own))
-    mean = np.zeros((design.n_rows, n_own))
+    second = np.zeros((n_shared, n_shared))
+    mean = np.zeros((design.n_rows, n_shared))
     factor = n_classes / (n_classes - 1)
     for c in range(n_classes):
         part = design.of_class(c)
         row = slice(None) if design.everywhere else design.row[part]
         g, p, w = design.values[part], shares.near[part], rows.weights[row]
-        whole = np.column_stack([g, design.linear[row], np.ones(len(g))])
+        whole = np.column_stack([design.own[part], design.linear[row], np.ones(len(g))])
         of_class[c] = (whole * (factor * w * p * (1.0 - p))[:, None]).T @ whole
         weighted = g * p[:, None]
         second += (weighted * w[:, None]).T @ g
@@ -148,7 +146,7 @@ class Units:
     which have a bound each, one unit each.
     """
 
-    shared: np.ndarray  # (n_own,)
+    shared: np.ndarray  # (n_shared,)
     of_class: np.ndarray  # (n_classes, n_weights, n_weights)
 
 
@@ -175,17 +173,17 @@ def find_mode(
     In the right `units` few steps lead to the mode, and `tol` bounds the gradient in these units.
     A step that gains less than the share `gain` of the loss is the last.
     """
-    n_own, n_linear = design.values.shape[1], design.linear.shape[1]
-    n_classes = design.n_classes
+    n_shared, n_own = design.values.shape[1], design.own.shape[1]
+    n_linear, n_classes = design.linear.shape[1], design.n_classes
     root_shared, root_class = units.shared, units.of_class
     split = (n_own, n_own + n_linear)
 
     def weights_at(z: np.ndarray) -> Weights:
         of_class = np.matmul(
-            root_class.transpose(0, 2, 1), z[n_own:].reshape(n_classes, -1)[:, :, None]
+            root_class.transpose(0, 2, 1), z[n_shared:].reshape(n_classes, -1)[:, :, None]
         )[:, :, 0]
         return Weights(
-            start.shared + root_shared * z[:n_own],
+            start.shared + root_shared * z[:n_shared],
             start.own + of_class[:, : split[0]],
             start.linear + of_class[:, split[0] : split[1]],
             start.offset + of_class[:, -1],
@@ -209,7 +207,7 @@ def find_mode(
     bounds = Bounds(lowest, np.inf)
     found = minimize(
         objective,
-        np.zeros(n_own + n_classes * (n_own + n_linear + 1)),
+        np.zeros(n_shared + n_free),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,

@@ -4,10 +4,10 @@ Where labels are noise, some block seems to have something to tell all the same.
 field is therefore compared with that of offsets alone, and the field's logits are drawn towards
 theirs by the posterior probability that it says more:
 
-    trust = 1 / (1 + exp(-(log evidence - log evidence of nothing) / 2 + 2))
+    trust = 1 / (1 + exp(-(log evidence - log evidence of nothing) / 2 + 3))
 
 The evidence is halved since a pair of neighbors is counted from both sides in a pseudo-likelihood;
-e^-2 are the prior odds of a field that says something, against one that does not.
+e^-3 are the prior odds of a field that says something, against one that does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kfree.field.design import Weights
 from kfree.field.evidence import OFFSET_PRECISION
 
 PAIRS_ARE_COUNTED_TWICE = 0.5
-LOG_PRIOR_ODDS = -2.0
+LOG_PRIOR_ODDS = -3.0
 
 
 def offsets_alone(count: np.ndarray) -> tuple[np.ndarray, float]:

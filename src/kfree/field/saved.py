@@ -13,6 +13,8 @@ import numpy as np
 
 from kfree.field.assembly import Assembly
 from kfree.field.columns import Columns
+from kfree.field.crossed import Crossed
+from kfree.field.curves import Curves
 from kfree.field.design import Weights
 from kfree.field.features import Reading
 from kfree.field.forest import Forest
@@ -39,7 +41,9 @@ def field_state(
         "projections": None
         if assembly.projections is None
         else [_plain(one) for one in assembly.projections],
+        "curves": _plain(assembly.curves),
         "forest": _plain(assembly.forest),
+        "crossed": _plain(assembly.crossed),
         "weights": _plain(weights),
         "held_out": list(held_out),
     }
@@ -76,6 +80,8 @@ def restored_field(
         first, second = (Projection(**one) for one in state["projections"])
         projections = first, second
     forest = None if state["forest"] is None else _forest(state["forest"], n_classes)
+    curves = None if state["curves"] is None else Curves(**state["curves"])
+    crossed = None if state["crossed"] is None else Crossed(**state["crossed"])
     weights = Weights(**state["weights"])
     for field in fields(Weights):
         _demand(bool(np.isfinite(getattr(weights, field.name)).all()), "weights")
@@ -85,7 +91,18 @@ def restored_field(
     _demand(len(row) > 0 and row.min() >= 0 and row.max() < n_rows, "logits")
     _demand(starts[0] == 0 and starts[-1] == len(row), "logits")
     _demand(bool((np.diff(starts) >= 0).all()), "logits")
-    assembly = Assembly(labels, n_classes, length, columns, views, readings, projections, forest)
+    assembly = Assembly(
+        labels,
+        n_classes,
+        length,
+        columns,
+        views,
+        readings,
+        projections,
+        curves,
+        forest,
+        crossed,
+    )
     return specs, rows, assembly, weights, (row, starts, eta)
 
 

@@ -52,8 +52,11 @@ class View:
 
     def of_new(self, X: Any, columns: Columns | None, length: int, n_jobs: int | None) -> Lists:
         """The training rows nearest to new rows."""
-        points = _points(self.name, self.space, self.whitening, X, columns)
-        return new_lists(self.search, points, length, n_jobs)
+        return new_lists(self.search, self.points(X, columns), length, n_jobs)
+
+    def points(self, X: Any, columns: Columns | None) -> Any:
+        """New rows as this view compares them."""
+        return _points(self.name, self.space, self.whitening, X, columns)
 
 
 def make_view(

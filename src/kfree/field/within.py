@@ -52,17 +52,24 @@ def learn_whitening(X: np.ndarray, labels: np.ndarray, n_classes: int) -> Whiten
     return Whitening(matrix, means @ matrix, float(shrinkage))
 
 
+def own_pull(
+    points: np.ndarray, labels: np.ndarray, whitening: Whitening
+) -> tuple[np.ndarray, np.ndarray]:
+    """How each training row drew S along itself: z (n_points, n_features) and kappa (n_points,)."""
+    sizes = np.bincount(labels)[labels].astype(float)
+    z = points - whitening.means[labels]
+    k = (1.0 - whitening.shrinkage) / len(points) * sizes / np.maximum(sizes - 1.0, 1.0)
+    spread = np.einsum("ij,ij->i", z, z)
+    # A row that alone spans a direction of S: 1 - k z'S^-1 z is 0 but for rounding.
+    return z, k / np.maximum(1.0 - k * spread, 1e-6)
+
+
 def without_themselves(
     lists: Lists, length: int, points: np.ndarray, labels: np.ndarray, whitening: Whitening
 ) -> Lists:
     """The lists of whitened training rows as S without the row has them, cut to `length`."""
     n_points = len(points)
-    sizes = np.bincount(labels)[labels].astype(float)
-    z = points - whitening.means[labels]  # (n_points, n_features)
-    k = (1.0 - whitening.shrinkage) / n_points * sizes / np.maximum(sizes - 1.0, 1.0)
-    spread = np.einsum("ij,ij->i", z, z)
-    # A row that alone spans a direction of S: 1 - k z'S^-1 z is 0 but for rounding.
-    kappa = k / np.maximum(1.0 - k * spread, 1e-6)
+    z, kappa = own_pull(points, labels, whitening)
     along = np.einsum("ij,ij->i", z, points)
     # z_i' x_j for the listed j, without (n_points, length, n_features) at once.
     product = np.empty(lists.indices.shape)
