@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree import classifier as one_machine
 from kfree import validation
 from kfree.averaging import Average
+from kfree.candidates import most_probable
 from kfree.dask.engine import (
     Engine,
     Rows,
@@ -142,7 +143,7 @@ beta_mean_, beta_std_
         self.k_max_ = int(self.k_values_[-1])
         self.k_posterior_ = posterior.k_probabilities
         self.beta_mean_, self.beta_std_ = posterior.beta_mean, posterior.beta_std
-        self.k_optimal_ = int(self.k_values_[self.k_posterior_.argmax()])
+        self.k_optimal_ = int(self.k_values_[most_probable(self.k_posterior_)])
         self.n_rows_ = np.array(fitted.shards.n_points)
         self.client_ = client
         self._fitted = fitted
