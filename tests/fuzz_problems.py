@@ -43,6 +43,7 @@ BORDERS = {
     "kfree.neighbors.brute.SINGLE_POINTS": (0, 1 << 14),
     "kfree.neighbors.ordering.ORDERED": (2, 32),
     "kfree.candidates.EVERY_UP_TO": (4, 32),
+    "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
     "kfree.averaging.USUAL_SLOPE": (0.0, 4.0),
     "kfree.training.ENTERING_NUMBERS": (0, 1 << 25),

@@ -163,11 +163,11 @@ def test_a_row_beyond_every_posterior_is_refused():
     # The control of posteriors that travel in place of the likelihood.
     X, y = grid(60)
     curves = kfree.KFreeClassifier(k_max=3).fit(X, y)._model.posterior.curves
-    known = KnownPosteriors((curves,))
-    assert known.allowing(np.full(3, 1.0)) is curves
+    known, every = KnownPosteriors((curves,)), np.arange(3)
+    np.testing.assert_array_equal(known.allowing(np.full(3, 1.0), every).beta, curves.beta)
     narrow = dataclasses.replace(curves, bounded=np.zeros(3, dtype=bool))
     with pytest.raises(ValueError, match="predict it on one machine"):
-        KnownPosteriors((narrow,)).allowing(np.full(3, 1e6))
+        KnownPosteriors((narrow,)).allowing(np.full(3, 1e6), every)
 
 
 def test_k_max_is_found_as_on_one_machine(client):

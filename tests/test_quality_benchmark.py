@@ -64,7 +64,7 @@ def test_bars_join_what_is_within_reach(report):
 
 def test_report_and_picture(report, tmp_path):
     measured = results(report, LOSSES)
-    page = report.markdown(measured, "small", 2)
+    page = report.markdown(measured, "small")
     assert "| Log loss | **0.1333** | **0.1333** | 0.3333 |" in page
     assert "| a | 10 | 2 | 2 | **0.1000** | 0.2000 | 0.3000 |" in page
     assert report.csv_text(measured).count("\n") == 19

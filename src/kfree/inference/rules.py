@@ -19,7 +19,8 @@ NEGLIGIBLE = 18.0
 # bring them back. That is a bound, which is loose where beta is known badly: at 30 all rows of
 # separated embeddings looked at three more candidates in the slow way.
 LEFT_OUT = 50.0
-# With fewer points one label matters so much that no node is spared.
+# With fewer points one label matters so much that no node is spared; with somewhat more, few are.
+VERY_FEW_POINTS = 50
 FEW_POINTS = 1000
 # Largest error of the test integrals, whose size is about one, for a K of probability 1e-3 or more;
 # less probable K may have more.
@@ -40,7 +41,9 @@ def training_posterior(
     log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
     fine = Rule(np.arange(len(log_prior)), curves.beta, log_weight)
     sizes = SIZES if n_points >= FEW_POINTS else SIZES[-1:]
-    rule = _reduced(fine.take(active), n_classes, sizes)
+    rule = fine.take(active)
+    if n_points >= VERY_FEW_POINTS:
+        rule = _reduced(rule, n_classes, sizes)
     return TrainingPosterior(
         log_prior, curves, log_mass, k_probabilities, log_normalizer, rule, fine
     )
