@@ -180,21 +180,22 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     _, log_total = normalized(sums.log_mass)
     back, others = _returning(model, rows, most, log_total)
     candidates = np.union1d(model.posterior.rule.candidate, others)
+    coarse = np.zeros(rows.n_rows, dtype=bool)
     if len(back):
         more = sums.take(back)
         more.add(rows.take(back), model.posterior.fine.take(others))
         _, log_total[back] = normalized(more.log_mass)
         raised, doubt[back] = more.average()
         _replace(average, back, raised)
+        hopeless = model.posterior.coarse(others)
+        coarse[back] = (raised.k_probabilities[:, hopeless] > SOME_WEIGHT).any(axis=1)
     far = _beyond(model, rows, most, log_total, candidates)
-    again = far | (doubt > DOUBT)
-    coarse = model.posterior.coarse(others)
-    again[back] |= coarse
+    again = far | coarse | (doubt > DOUBT)
     if again.any():
         # Once more, with all nodes and all candidates that one of these rows brings back.
         which = np.flatnonzero(again)
         some, rule = rows.take(which), model.posterior.fine.take(candidates)
-        if far.any() or coarse:
+        if (far | coarse).any():
             tilt = most[which].max(axis=0)
             curves = beta_posterior(model.likelihood, model.prior, tilt=tilt, which=candidates)
             rule = model.posterior.with_nodes_of(curves, candidates)

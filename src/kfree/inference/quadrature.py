@@ -305,10 +305,9 @@ class TrainingPosterior:
     rule: Rule  # the nodes that serve most rows
     fine: Rule  # for all candidates, the nodes that serve any row
 
-    def coarse(self, candidates: np.ndarray) -> bool:
-        """Whether the nodes of one of the candidates may be those of a hopeless one."""
-        behind = self.log_mass.max() - self.log_mass[candidates]
-        return bool((behind > 0.5 * HOPELESS).any())
+    def coarse(self, candidates: np.ndarray) -> np.ndarray:
+        """Those of the candidates whose nodes may be the coarse ones of hopeless candidates."""
+        return candidates[self.log_mass.max() - self.log_mass[candidates] > 0.5 * HOPELESS]
 
     def with_nodes_of(self, curves: BetaPosterior, candidates: np.ndarray) -> Rule:
         """A rule for some candidates with the nodes of posteriors that reach farther."""
