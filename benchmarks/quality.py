@@ -71,6 +71,7 @@ def main() -> int:
         models = [name for name in models if name not in missing]
     if options.fresh:
         shutil.rmtree(CACHE, ignore_errors=True)
+    there = [name for name in there if name not in options.without]
     chosen = sorted(options.only or there, key=lambda name: path_of(folder, name).stat().st_size)
     results: list[Result] = []
     try:
@@ -89,7 +90,7 @@ def main() -> int:
         return 0
     write(TABLE, csv_text(results))
     draw_ranks(results, PICTURE)
-    write(REPORT, markdown(results, options.protocol))
+    write(REPORT, markdown(results, options.protocol, options.without))
     print(f"\nWritten: {', '.join(str(p.relative_to(ROOT)) for p in (REPORT, TABLE, PICTURE))}")
     return 0
 
@@ -98,6 +99,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks/quality.py", description=__doc__)
     parser.add_argument("--protocol", choices=list(MOST_ROWS), default="small")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these data sets, no report")
+    parser.add_argument("--without", nargs="+", metavar="NAME", default=[], help="all but these")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these, no report")
     parser.add_argument("--max-rows", type=int, metavar="N", help="fewer rows, no report")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -97,11 +97,12 @@ def summary(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def markdown(results: list[Result], protocol: str) -> str:
+def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) -> str:
     """The whole report."""
     names, models, losses = table_of(results, LOG_LOSS)
     ranks = ranks_of(losses, False)
     flags = "" if protocol == "small" else f" --protocol {protocol}"
+    flags += f" --without {' '.join(without)}" if without else ""
     rows = "at most 3,000 rows of each" if protocol == "small" else "all rows"
     lines = [
         "# Quality",
