@@ -604,3 +604,15 @@ def test_control_the_other_inference(inference):
         assert_equal(
             model.posterior(case.new), 1, oracle(case, "asymmetric", "joint", other, True, 1)
         )
+
+
+def test_many_rows_among_hundreds_of_classes_are_answered_like_few():
+    # What is worked out once for many rows is for few classes only.
+    rng = np.random.default_rng(0)
+    z = np.concatenate([np.arange(300), rng.integers(0, 300, 300)])
+    X = 3.0 * rng.normal(size=(300, 4))[z] + rng.normal(size=(600, 4))
+    model = KFreeClassifier(k_max=4).fit(X, z)
+    together = model.predict_proba(X + 0.1)
+    apart = np.concatenate([model.predict_proba(row[None] + 0.1) for row in X[:3]])
+    np.testing.assert_allclose(together[:3], apart, rtol=1e-9)
+    assert np.isfinite(model.predict_proba(None)).all()

@@ -27,14 +27,12 @@ from kfree.candidates import most_probable
 from kfree.inference.mode import maximize
 from kfree.inference.quadrature import COVERED, Rule, log_sum
 from kfree.inference.rules import NEGLIGIBLE
-from kfree.likelihood.few_classes import FewClasses
+from kfree.likelihood.few_classes import FEW_CLASSES, FewClasses
 from kfree.likelihood.many_classes import ManyClasses
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.likelihood.slots import ClassSlots, every_class
 from kfree.training import Model, beta_posterior
 
-# Up to so many classes all of them are looked at for every touched point.
-FEW_CLASSES = 32
 # Rows in more doubt than this, at a candidate that has some weight, are done again with all nodes.
 # On the fuzzer's kinds of problems no probability of the others was off by more than 4e-8, with 24
 # nodes among 4 to 150 points and with few nodes among 600 to 1,500; of all rows, by up to 0.02.

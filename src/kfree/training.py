@@ -14,6 +14,7 @@ from kfree.inference.quadrature import BetaPosterior, TrainingPosterior, find_mo
 from kfree.inference.rules import training_posterior
 from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.entering import Entering, entering
+from kfree.likelihood.few_classes import FEW_CLASSES
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.graph import NeighborGraph
@@ -245,8 +246,9 @@ def new_points(
     arrivals = model.search.arrivals(queries, model.graph.k[:n_k], radii, n_jobs)
     rows = NewPoints(model.structure, model.graph, arrivals)
     found = OpenLabels(rows, model.table, model.labels, model.n_classes, joint)
-    if not joint or len(arrivals.reverse_row) < len(model.labels):
-        return found  # few rows touch few points
+    few_rows = len(arrivals.reverse_row) < len(model.labels)  # these touch few points
+    if not joint or few_rows or model.n_classes > FEW_CLASSES:
+        return found
     if model.table.nearest:
         return replace(found, entering=model.entering)
     return replace(found, around=model.around)
@@ -256,7 +258,7 @@ def held_out(model: Model, rows: np.ndarray, joint: bool) -> OpenLabels:
     """Training rows, each with its label unknown."""
     own = model.labels[rows]
     found = HeldOut(model.structure, model.graph, model.table, rows)
-    around = model.around if joint else None
+    around = model.around if joint and model.n_classes <= FEW_CLASSES else None
     return OpenLabels(found, model.table, model.labels, model.n_classes, joint, own, around)
 
 

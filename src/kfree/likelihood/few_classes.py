@@ -27,6 +27,8 @@ from kfree.likelihood.open_labels import OpenLabels
 from kfree.neighbors.flat import distinct_hashes, expand
 from kfree.neighbors.structures import Touched
 
+# Up to so many classes all of them are looked at for every touched point.
+FEW_CLASSES = 32
 # A product of full matrices takes this part of the time that sparse entries take.
 DENSE_GAIN = 8
 # Up to how many numbers (64 MiB) such a matrix is kept for a block of rows.

@@ -145,6 +145,8 @@ def by_row_and_point(
 def n_within(table: np.ndarray, point: np.ndarray, value: np.ndarray) -> np.ndarray:
     """How many numbers of row `point` of a table, rising in each row, are at most `value`."""
     # A binary search in many rows at once, so many that what it holds stays in the cache.
+    if not len(point):
+        return np.empty(0, dtype=np.int32)
     if table.strides[1] != table.itemsize:
         table = np.ascontiguousarray(table)
     n, width = table.shape[1], table.strides[0] // table.itemsize
