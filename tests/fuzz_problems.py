@@ -34,7 +34,7 @@ KINDS = (
 )
 # Borders between the ways, moved to where small problems cross them.
 BORDERS = {
-    "kfree.averaging.FEW_CLASSES": (1, 3, 32),
+    "kfree.likelihood.conditional.FEW_CLASSES": (1, 3, 32),
     "kfree.likelihood.training_sum.FEW_CLASSES": (1, 3, 16),
     "kfree.likelihood.training_sum.PART_EDGES": (30, 1 << 20),
     "kfree.likelihood.training_sum.GROUP_ENTRIES": (50, 1 << 23),
@@ -45,10 +45,10 @@ BORDERS = {
     "kfree.candidates.EVERY_UP_TO": (4, 32),
     "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
-    "kfree.averaging.USUAL_SLOPE": (0.0, 4.0),
+    "kfree.reach.USUAL_SLOPE": (0.0, 4.0),
     "kfree.training.ENTERING_NUMBERS": (0, 1 << 25),
     "kfree.inference.quadrature.FIRST_TILT": (0.0, 1.0),
-    "kfree.averaging.N_SLOPES": (5, 65),
+    "kfree.reach.N_SLOPES": (5, 65),
 }
 
 

@@ -41,7 +41,7 @@ def test_kept_problems_are_read_as_they_were(tmp_path):
 
 def test_the_comparison_can_fail_and_shrinks(monkeypatch):
     """A control: with nodes that end at the mode of beta, problems differ, and are made smaller."""
-    given = replace(problem(21, 9), borders={"kfree.averaging.N_SLOPES": 65})
+    given = replace(problem(21, 9), borders={"kfree.reach.N_SLOPES": 65})
     monkeypatch.setattr("kfree.inference.quadrature.NEGLIGIBLE", -4.0)
     assert difference(given) > TOLERANCE
     small = shrunk(given)

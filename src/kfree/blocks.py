@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from kfree.averaging import FEW_CLASSES, n_usual_candidates
 from kfree.inference.laplace import GRID
+from kfree.likelihood.few_classes import FEW_CLASSES
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.reach import n_usual_candidates
 from kfree.training import Model, held_out, new_points
 
 # How many new points are searched for at a time, and about how many numbers a block of them may

@@ -13,22 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfree.averaging import (
-    FEW_CLASSES,
-    Average,
-    ClassSums,
-    at_best,
-    class_probabilities_at,
-    find_mode,
-    most_slope,
-    normalized,
-)
+from kfree.averaging import Average, at_best, class_probabilities_at, find_mode
 from kfree.candidates import most_probable
 from kfree.inference.interpolation import Interpolants, Intervals, intervals
 from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
-from kfree.likelihood.few_classes import FewClasses
+from kfree.likelihood.class_sums import ClassSums, normalized
+from kfree.likelihood.few_classes import FEW_CLASSES, FewClasses
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.reach import most_slope
 from kfree.training import Model
 
 # Candidates that stay this far below the best whatever the open label does (e^-45 < 3e-20) keep the

@@ -1,0 +1,147 @@
+"""Which candidates of K, and which beta, the label of a row may reach.
+
+Candidates of no weight are left out, and the nodes of beta end where the posterior of the training
+labels ends. One more label changes the likelihood, but by no more than a slope in beta: this bounds
+what it can bring back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfree.inference.quadrature import COVERED, log_sum
+from kfree.inference.rules import NEGLIGIBLE
+from kfree.likelihood.conditional import conditionals, likelihoods_by_label
+from kfree.likelihood.open_labels import OpenLabels
+from kfree.training import Model
+
+# New points are searched for with the candidates that a label of this slope could bring back; rows
+# that may bring back more are searched for again with all of them.
+USUAL_SLOPE = 4.0
+# The slopes at which the bound for candidates that were left out is worked out.
+N_SLOPES = 65
+BISECTIONS = 12
+
+
+def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
+    """At most how fast each row's label changes the log likelihood with beta: (n_rows, n_k).
+
+    A neighbor more or less changes a log term by at most beta / K; where counts are divided by the
+    size of the neighborhood, by twice that. The own term of a held-out row leaves the sum, and its
+    slope is the largest share: at most one, but where neighbors count on both sides and are divided
+    by K.
+    """
+    slope = np.zeros((rows.n_rows, model.n_k))
+    by_size = model.table.by_size
+    if rows.joint or not (model.table.nearest or by_size or rows.own_labels is None):
+        changes = rows.rows.n_changes() / model.candidates.k
+    if rows.own_labels is not None:
+        # Each neighbor on both sides gains and loses.
+        slope += 1.0 if model.table.nearest or by_size else 0.5 * changes
+    if rows.joint:
+        slope += (2.0 if by_size else 1.0) * changes
+    return slope
+
+
+def n_usual_candidates(model: Model) -> int:
+    """How many candidates, from the first, a label of the usual slope can make count."""
+    posterior = model.posterior
+    reached = posterior.curves.log_tilted(np.full(model.n_k, USUAL_SLOPE)) + posterior.log_prior
+    usual = int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1])
+    return max(usual, int(posterior.rule.candidate[-1])) + 1
+
+
+def asks_for_more(model: Model, rows: OpenLabels, most: np.ndarray) -> np.ndarray:
+    """Rows that may raise candidates which they were not searched for.
+
+    These are out of reach of labels with the usual slope. A row is searched for again if the last
+    of its candidates is raised by about half as much.
+    """
+    last = rows.rows.n_candidates - 1
+    over = np.flatnonzero(most[:, last] > USUAL_SLOPE)
+    if len(over):
+        mode = model.posterior.curves.mode[last]
+        raised = conditionals(rows.take(over))(last, mode[None])[3][:, 0]
+        over = over[raised > 0.5 * USUAL_SLOPE * mode - 1.0]
+    return over
+
+
+def returning(
+    model: Model, rows: OpenLabels, most: np.ndarray, log_total: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose label may bring back candidates that were left out, and these candidates.
+
+    What a label does to log p(z | beta, K) changes with beta at most by a slope, which bounds the
+    weight of a candidate: first from nothing at beta = 0, then, where that is not enough, from the
+    value at the candidate's mode.
+
+    Parameters
+    ----------
+    most : (n_rows, n_k) as `most_slope` gives it
+    log_total : (n_rows,) the log mass of the candidates looked at so far
+
+    Returns
+    -------
+    rows, candidates : rising
+    """
+    posterior, curves = model.posterior, model.posterior.curves
+    others = np.setdiff1d(np.arange(rows.rows.n_candidates), posterior.rule.candidate)
+    constant = posterior.log_prior - posterior.log_normalizer
+    grid = max(1.0, float(most.max())) * np.linspace(0.0, 1.0, N_SLOPES) ** 2
+
+    def reached(which: np.ndarray, at: np.ndarray, origin: np.ndarray | float, more) -> np.ndarray:
+        """Log of the integrals of exp(slope |beta - origin| + more), or above: (n_rows, n).
+
+        No likelihood is above one, so that no integral is above the candidate's prior.
+        """
+        table, each = np.empty((N_SLOPES, len(which))), np.arange(len(which))
+        away = np.abs(curves.beta[which] - np.reshape(origin, (-1, 1)))
+        for j in np.unique(at):
+            inside = log_sum(curves.log_mass[which] + grid[j] * away)
+            beyond = curves.log_beyond(grid[j])[which] - grid[j] * origin
+            table[j] = np.logaddexp(inside, beyond)
+        return np.minimum(table[at, each] + more, 0.0) + constant[which]
+
+    place = np.searchsorted(grid, most)
+    own = 0.0 if rows.own_labels is None else np.log(rows.n_classes)
+    limit = log_total[:, None] - NEGLIGIBLE
+    back = reached(others, place[:, others], 0.0, own) > limit
+    which, others = np.flatnonzero(back.any(axis=1)), others[back.any(axis=0)]
+    if not len(which):
+        return which, others
+    conditional, mode = conditionals(rows.take(which)), curves.mode[others]
+    at_mode = [conditional(int(i), one[None])[3][:, 0] for i, one in zip(others, mode, strict=True)]
+    bound = reached(others, place[which][:, others], mode, np.stack(at_mode, axis=1))
+    back = bound > limit[which]
+    return which[back.any(axis=1)], others[back.any(axis=0)]
+
+
+def beyond(
+    model: Model, rows: OpenLabels, most: np.ndarray, log_total: np.ndarray, candidates: np.ndarray
+) -> np.ndarray:
+    """Rows whose label may carry the posterior of beta beyond its nodes: (n_rows,) bool.
+
+    First by the slopes, which bound what a label does. Where these are not enough, by the values at
+    the outermost nodes: for each label the log likelihood is concave in beta, as that of an
+    exponential family, so that beyond the nodes it falls at least as it does before the last ones.
+    """
+    posterior, curves = model.posterior, model.posterior.curves
+    far = np.zeros(rows.n_rows, dtype=bool)
+    if curves.covers(most.max(axis=0))[candidates].all():
+        return far
+    # The slope up to which all candidates are covered, by halving.
+    low, high = np.zeros(model.n_k), most.max(axis=0)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        fine = curves.covers(middle)
+        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+    which = np.flatnonzero((most > low)[:, candidates].any(axis=1))
+    some, limit = rows.take(which), log_total[which] - COVERED - np.log(rows.n_classes)
+    likelihoods = likelihoods_by_label(some)
+    for i in candidates:
+        beta, log_mass = curves.ends(int(i))
+        log_mass = log_mass + posterior.log_prior[i] - posterior.log_normalizer
+        for row, value in likelihoods(int(i), beta):
+            outside = curves.log_outside(int(i), beta, log_mass + value, model.prior.shape)
+            far[which[row[outside > limit[row]]]] = True
+    return far
