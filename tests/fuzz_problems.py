@@ -38,7 +38,6 @@ BORDERS = {
     "kfree.likelihood.training_sum.FEW_CLASSES": (1, 3, 16),
     "kfree.likelihood.training_sum.PART_EDGES": (30, 1 << 20),
     "kfree.likelihood.training_sum.GROUP_ENTRIES": (50, 1 << 23),
-    "kfree.likelihood.few_classes.FULL_NUMBERS": (0, 1 << 23),
     "kfree.likelihood.few_classes.DENSE_GAIN": (0, 8, 10**6),
     "kfree.neighbors.brute.SINGLE_POINTS": (0, 1 << 14),
     "kfree.neighbors.ordering.ORDERED": (2, 32),

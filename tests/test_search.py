@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from kfree.neighbors import brute, ordering, tree
+from kfree.neighbors import metric as metric_module
 from kfree.neighbors import search as search_module
 from kfree.neighbors.metric import BOOLEAN, METRICS, POWER, make_space
 from kfree.neighbors.search import make_search
@@ -557,8 +558,12 @@ def test_lists_are_in_order_across_the_candidates(kind, algorithm, single, monke
     np.testing.assert_array_equal(some.indices, graph.indices[[3, 77]])
 
 
+@pytest.mark.parametrize("prepared", [0, metric_module.PREPARED_NUMBERS])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_sparse_and_single_precision_rows_have_the_neighbors_of_the_same_numbers(metric):
+def test_sparse_and_single_precision_rows_have_the_neighbors_of_the_same_numbers(
+    metric, prepared, monkeypatch
+):
+    monkeypatch.setattr(metric_module, "PREPARED_NUMBERS", prepared)
     rng = np.random.default_rng(22)
     X = (rng.random((150, 40)) * (rng.random((150, 40)) < 0.2)).astype(np.float32)
     X[7] = 0.0  # a row without a direction
@@ -569,7 +574,8 @@ def test_sparse_and_single_precision_rows_have_the_neighbors_of_the_same_numbers
     for convert in (np.asarray, sparse.csr_array):
         space = make_space(metric, 2, None, convert(X))
         kept = space.points(convert(X))
-        assert kept.dtype == (np.float64 if sparse.issparse(kept) else np.float32)
+        double = sparse.issparse(kept) or (metric == "cosine" and prepared)
+        assert kept.dtype == (np.float64 if double else np.float32)
         search = make_search(space, kept, "auto")
         found = search.graph(CELLS, None)
         np.testing.assert_array_equal(found.indices, graph.indices)

@@ -18,9 +18,9 @@ import numpy as np
 from kfree import reach
 from kfree.candidates import most_probable
 from kfree.inference.mode import maximize
-from kfree.inference.quadrature import Rule
+from kfree.inference.quadrature import COVERED, Rule
 from kfree.likelihood.class_sums import ClassSums, normalized
-from kfree.likelihood.conditional import conditionals
+from kfree.likelihood.conditional import by_label
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.training import Model, beta_posterior
 
@@ -45,28 +45,41 @@ class Average:
 class _Sums:
     """The sums over K and beta of a block of rows, candidate by candidate."""
 
-    def __init__(self, rows: OpenLabels, n_k: int) -> None:
+    def __init__(self, model: Model, rows: OpenLabels) -> None:
+        self._model, n_k = model, model.n_k
         self.classes = ClassSums(rows.n_rows, rows.n_classes)
         self.log_mass = np.full((rows.n_rows, n_k), -np.inf)
         self.beta_mean, self.beta_square = np.zeros((2, rows.n_rows, n_k))
         self.doubt = np.zeros((rows.n_rows, n_k))
+        self.log_outside = np.full(rows.n_rows, -np.inf)  # at most what the nodes leave out
 
     def take(self, rows: np.ndarray) -> _Sums:
         """The sums of some of the rows."""
         some = copy(self)
         some.classes = self.classes.take(rows)
-        for name in ("log_mass", "beta_mean", "beta_square", "doubt"):
+        for name in ("log_mass", "beta_mean", "beta_square", "doubt", "log_outside"):
             setattr(some, name, getattr(self, name)[rows])
         return some
 
-    def add(self, rows: OpenLabels, rule: Rule) -> None:
-        """Add the candidates of a rule, none of which was added before."""
-        conditional = conditionals(rows)
-        for j, i in enumerate(rule.candidate):
+    def add(self, rows: OpenLabels, rule: Rule, in_doubt: np.ndarray | None = None) -> None:
+        """Add the candidates of a rule, none of which was added before.
+
+        Where it is `in_doubt` (n_k,) whether the nodes reach far enough, their ends are looked at.
+        """
+        values = by_label(rows)
+        for j, i in enumerate(rule.candidate.tolist()):
             beta, log_weight = rule.of(j)
-            slots, listed, absent, log_total = conditional(int(i), beta)
-            weight, self.log_mass[:, i] = normalized(log_weight + log_total)
-            self.classes.add(slots, listed, absent, weight, self.log_mass[:, i])
+            if in_doubt is not None and in_doubt[i]:
+                with_ends = np.concatenate([beta, self._model.posterior.curves.ends(i)[0]])
+                found = values(i, with_ends)
+                ends = found.part(slice(len(beta), None))
+                outside = reach.log_outside(self._model, i, ends)
+                self.log_outside = np.maximum(self.log_outside, outside)
+                known = found.part(slice(len(beta))).conditional()
+            else:
+                known = values(i, beta).conditional()
+            weight, self.log_mass[:, i] = normalized(log_weight + known.log_total)
+            self.classes.add(known, weight, self.log_mass[:, i])
             self.beta_mean[:, i], self.beta_square[:, i] = weight @ beta, weight @ (beta * beta)
             self.doubt[:, i] = rule.doubt(j, weight)
 
@@ -82,23 +95,24 @@ class _Sums:
 
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """The exact average over K and beta."""
-    sums = _Sums(rows, model.n_k)
-    sums.add(rows, model.posterior.rule)
-    average, doubt = sums.average()
     most = reach.most_slope(model, rows)
-    _, log_total = normalized(sums.log_mass)
+    in_doubt = reach.ends_in_doubt(model, most)
+    sums = _Sums(model, rows)
+    sums.add(rows, model.posterior.rule, in_doubt)
+    average, doubt = sums.average()
+    log_outside, (_, log_total) = sums.log_outside, normalized(sums.log_mass)
     back, others = reach.returning(model, rows, most, log_total)
     candidates = np.union1d(model.posterior.rule.candidate, others)
     coarse = np.zeros(rows.n_rows, dtype=bool)
     if len(back):
         more = sums.take(back)
-        more.add(rows.take(back), model.posterior.fine.take(others))
-        _, log_total[back] = normalized(more.log_mass)
+        more.add(rows.take(back), model.posterior.fine.take(others), in_doubt)
+        log_outside[back], (_, log_total[back]) = more.log_outside, normalized(more.log_mass)
         raised, doubt[back] = more.average()
         _replace(average, back, raised)
         hopeless = model.posterior.coarse(others)
         coarse[back] = (raised.k_probabilities[:, hopeless] > SOME_WEIGHT).any(axis=1)
-    far = reach.beyond(model, rows, most, log_total, candidates)
+    far = log_outside > log_total - COVERED
     again = far | coarse | (doubt > DOUBT)
     if again.any():
         # Once more, with all nodes and all candidates that one of these rows brings back.
@@ -108,7 +122,7 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
             tilt = most[which].max(axis=0)
             curves = beta_posterior(model.likelihood, model.prior, tilt=tilt, which=candidates)
             rule = model.posterior.with_nodes_of(curves, candidates)
-        better = _Sums(some, model.n_k)
+        better = _Sums(model, some)
         better.add(some, rule)
         _replace(average, which, better.average()[0])
     if rows.farther is not None:
@@ -120,7 +134,7 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
 
 def average_at(model: Model, rows: OpenLabels, i: int) -> Average:
     """The average over beta alone, where K is known to be the i-th candidate."""
-    sums = _Sums(rows, model.n_k)
+    sums = _Sums(model, rows)
     sums.add(rows, model.posterior.fine.take(np.array([i])))
     return sums.average()[0]
 
@@ -197,9 +211,9 @@ def _log_total(field: Field, beta: np.ndarray) -> np.ndarray:
 
 def class_probabilities_at(predictive: Predictive) -> np.ndarray:
     """Class probabilities at one beta for each row: (n_rows, n_classes)."""
-    listed, absent, _ = predictive.conditional()
-    total = ClassSums(len(absent), predictive.slots.n_classes)
-    total.add(predictive.slots, listed, absent, np.ones_like(absent))
+    known = predictive.conditional()
+    total = ClassSums(len(known.absent), predictive.slots.n_classes)
+    total.add(known, np.ones_like(known.absent))
     return total.result()[0]
 
 

@@ -212,8 +212,7 @@ def _average_in_place(model: Model, rows: OpenLabels) -> Average:
     total = ClassSums(rows.n_rows, rows.n_classes)
     for i in range(model.n_k):
         predictive, _ = rows.at(i).predictive(beta)
-        listed, absent, _ = predictive.conditional()
-        total.add(predictive.slots, listed, absent, weight[:, i])
+        total.add(predictive.conditional(), weight[:, i])
     return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfree.inference.quadrature import COVERED, log_sum
+from kfree.inference.quadrature import log_sum
 from kfree.inference.rules import NEGLIGIBLE
-from kfree.likelihood.conditional import conditionals, likelihoods_by_label
+from kfree.likelihood.conditional import ByLabel, by_label
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.training import Model
 
@@ -20,7 +20,6 @@ from kfree.training import Model
 USUAL_SLOPE = 4.0
 # The slopes at which the bound for candidates that were left out is worked out.
 N_SLOPES = 65
-BISECTIONS = 12
 
 
 def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
@@ -61,7 +60,7 @@ def asks_for_more(model: Model, rows: OpenLabels, most: np.ndarray) -> np.ndarra
     over = np.flatnonzero(most[:, last] > USUAL_SLOPE)
     if len(over):
         mode = model.posterior.curves.mode[last]
-        raised = conditionals(rows.take(over))(last, mode[None])[3][:, 0]
+        raised = by_label(rows.take(over))(last, mode[None]).conditional().log_total[:, 0]
         over = over[raised > 0.5 * USUAL_SLOPE * mode - 1.0]
     return over
 
@@ -109,39 +108,38 @@ def returning(
     which, others = np.flatnonzero(back.any(axis=1)), others[back.any(axis=0)]
     if not len(which):
         return which, others
-    conditional, mode = conditionals(rows.take(which)), curves.mode[others]
-    at_mode = [conditional(int(i), one[None])[3][:, 0] for i, one in zip(others, mode, strict=True)]
-    bound = reached(others, place[which][:, others], mode, np.stack(at_mode, axis=1))
+    values, mode = by_label(rows.take(which)), curves.mode[others]
+    at_mode = np.stack(
+        [
+            values(int(i), one[None]).conditional().log_total[:, 0]
+            for i, one in zip(others, mode, strict=True)
+        ],
+        axis=1,
+    )
+    bound = reached(others, place[which][:, others], mode, at_mode)
     back = bound > limit[which]
     return which[back.any(axis=1)], others[back.any(axis=0)]
 
 
-def beyond(
-    model: Model, rows: OpenLabels, most: np.ndarray, log_total: np.ndarray, candidates: np.ndarray
-) -> np.ndarray:
-    """Rows whose label may carry the posterior of beta beyond its nodes: (n_rows,) bool.
+def ends_in_doubt(model: Model, most: np.ndarray) -> np.ndarray:
+    """Candidates of which a label may carry the posterior of beta beyond its nodes: (n_k,) bool.
 
-    First by the slopes, which bound what a label does. Where these are not enough, by the values at
-    the outermost nodes: for each label the log likelihood is concave in beta, as that of an
-    exponential family, so that beyond the nodes it falls at least as it does before the last ones.
+    By the slopes (n_rows, n_k), which bound what a label does.
+    """
+    return ~model.posterior.curves.covers(most.max(axis=0))
+
+
+def log_outside(model: Model, i: int, values: ByLabel) -> np.ndarray:
+    """At most the log mass outside the nodes of the i-th candidate: (n_rows,).
+
+    From the values at the `ends` of its nodes. For each label the log likelihood is concave in
+    beta, as that of an exponential family, so that beyond the nodes it falls at least as it does
+    before the last ones.
     """
     posterior, curves = model.posterior, model.posterior.curves
-    far = np.zeros(rows.n_rows, dtype=bool)
-    if curves.covers(most.max(axis=0))[candidates].all():
-        return far
-    # The slope up to which all candidates are covered, by halving.
-    low, high = np.zeros(model.n_k), most.max(axis=0)
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        fine = curves.covers(middle)
-        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
-    which = np.flatnonzero((most > low)[:, candidates].any(axis=1))
-    some, limit = rows.take(which), log_total[which] - COVERED - np.log(rows.n_classes)
-    likelihoods = likelihoods_by_label(some)
-    for i in candidates:
-        beta, log_mass = curves.ends(int(i))
-        log_mass = log_mass + posterior.log_prior[i] - posterior.log_normalizer
-        for row, value in likelihoods(int(i), beta):
-            outside = curves.log_outside(int(i), beta, log_mass + value, model.prior.shape)
-            far[which[row[outside > limit[row]]]] = True
-    return far
+    beta, log_mass = curves.ends(i)
+    log_mass = log_mass + posterior.log_prior[i] - posterior.log_normalizer
+    out = np.full(values.slots.n_points, -np.inf)
+    for row, value in values.each():
+        np.maximum.at(out, row, curves.log_outside(i, beta, log_mass + value, model.prior.shape))
+    return out + np.log(values.slots.n_classes)

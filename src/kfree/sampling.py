@@ -90,11 +90,11 @@ def average_of_training_draws(
         for start in range(0, len(beta), step):
             part = beta[start : start + step]
             predictive, leaves = field.predictive(part)
-            listed, absent, _ = predictive.conditional()
+            known = predictive.conditional()
             # Rows that are held out: their own term is divided out of the posterior.
-            weight = np.ones_like(absent) if leaves is None else np.exp(leaves.value)
-            table = np.repeat(absent[:, None, :], rows.n_classes, axis=1)
-            table[predictive.slots.owner, predictive.slots.classes] = listed
+            weight = np.ones_like(known.absent) if leaves is None else np.exp(leaves.value)
+            table = np.repeat(known.absent[:, None, :], rows.n_classes, axis=1)
+            table[predictive.slots.owner, predictive.slots.classes] = known.listed
             weighted = weight[:, None, :] * table
             total += [weighted.sum(axis=2), (weighted * table).sum(axis=2)]
             k_weight[:, value] += weight.sum(axis=1)

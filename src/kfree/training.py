@@ -104,10 +104,10 @@ class Model:
         posterior, curves = self.posterior, self.posterior.curves
         reached = curves.log_tilted(np.full(self.n_k, LARGEST_SLOPE)) + posterior.log_prior
         near = np.flatnonzero(reached > posterior.log_mass.max())
-        betas = {int(i): [curves.mode[i : i + 1]] for i in near}
+        betas = {int(i): curves.mode[i : i + 1] for i in near}
         for j, i in enumerate(posterior.rule.candidate.tolist()):
-            betas[i] = [posterior.rule.of(j)[0], curves.ends(i)[0]]
-        n_betas = sum(len(beta) for some in betas.values() for beta in some)
+            betas[i] = np.concatenate([posterior.rule.of(j)[0], curves.ends(i)[0]])
+        n_betas = sum(map(len, betas.values()))
         if len(self.labels) * self.n_classes * n_betas > ENTERING_NUMBERS:
             return None
         return entering(self.graph, self.table, self.labels, self.n_classes, betas)

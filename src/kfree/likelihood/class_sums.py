@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfree.likelihood.slots import ClassSlots
+from kfree.likelihood.open_labels import Conditional
 
 # The logarithm of a factor that numbers bear.
 LARGEST_FACTOR = 100.0
@@ -24,17 +24,13 @@ class ClassSums:
         self._log_unit = np.full(n_rows, -np.inf)
 
     def add(
-        self,
-        slots: ClassSlots,
-        listed: np.ndarray,
-        absent: np.ndarray,
-        weight: np.ndarray,
-        log_factor: np.ndarray | None = None,
+        self, known: Conditional, weight: np.ndarray, log_factor: np.ndarray | None = None
     ) -> None:
-        """Add conditionals (n_slots, n) and (n_rows, n) with weights (n_rows, n).
+        """Add conditionals at n betas with weights (n_rows, n).
 
         `log_factor` (n_rows,) multiplies the weights.
         """
+        slots, listed, absent = known.slots, known.listed, known.absent
         if log_factor is not None:
             weight = weight * self._in_units(log_factor)[:, None]
         self._weight += weight.sum(axis=1)

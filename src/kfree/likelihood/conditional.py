@@ -12,58 +12,67 @@ There are three ways to it, and this is the table of them:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from kfree.likelihood.few_classes import FEW_CLASSES, FewClasses
 from kfree.likelihood.many_classes import ManyClasses
-from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.slots import every_class
+from kfree.likelihood.open_labels import Conditional, OpenLabels, Predictive
+from kfree.likelihood.slots import ClassSlots, every_class
+from kfree.likelihood.terms import Log
 
 
-def conditionals(rows: OpenLabels) -> Callable:
-    """A function of a candidate, rising, and betas: slots, conditionals, log of the total mass."""
+@dataclass(frozen=True)
+class ByLabel:
+    """log p(z, z' = c | beta, K) - log p(z | beta, K) at some betas, for each class c."""
+
+    slots: ClassSlots
+    listed: np.ndarray  # (n_slots, n_beta)
+    absent: np.ndarray | None  # (n_rows, n_beta) of classes in no slot; None if all are in slots
+
+    def part(self, betas: slice) -> ByLabel:
+        """The same at some of the betas."""
+        absent = None if self.absent is None else self.absent[:, betas]
+        return ByLabel(self.slots, self.listed[:, betas], absent)
+
+    def each(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows (n,) and the values (n, n_beta) of their labels."""
+        found = [(self.slots.owner, self.listed)]
+        if self.absent is not None:
+            found.append((np.arange(len(self.absent)), self.absent))
+        return found
+
+    def conditional(self) -> Conditional:
+        """Divided by the sum over all classes."""
+        if self.absent is not None:
+            return Predictive(self.slots, Log(self.listed), Log(self.absent)).conditional()
+        log_class = self.listed.reshape(-1, self.slots.n_classes, self.listed.shape[1])
+        high = log_class.max(axis=1)
+        share = np.exp(log_class - high[:, None, :])
+        total = share.sum(axis=1)
+        share /= total[:, None, :]
+        listed = share.reshape(self.listed.shape)
+        return Conditional(self.slots, listed, np.zeros_like(total), np.log(total) + high)
+
+
+def by_label(rows: OpenLabels) -> Callable[[int, np.ndarray], ByLabel]:
+    """A function of a candidate, rising from call to call, and betas (n_beta,)."""
     if rows.n_classes <= FEW_CLASSES:
         few, slots = FewClasses(rows), every_class(rows.n_rows, rows.n_classes)
 
-        def of_every_class(i: int, beta: np.ndarray) -> tuple:
-            log_class = few.at(i, beta)  # (n_rows, n_classes, n_beta)
-            high = log_class.max(axis=1)
-            log_class -= high[:, None, :]
-            share = np.exp(log_class, out=log_class)
-            total = share.sum(axis=1)
-            share /= total[:, None, :]
-            absent = np.zeros_like(total)
-            return slots, share.reshape(-1, total.shape[1]), absent, np.log(total) + high
+        def of_every_class(i: int, beta: np.ndarray) -> ByLabel:
+            return ByLabel(slots, few.at(i, beta).reshape(-1, len(beta)), None)
 
         return of_every_class
     many = ManyClasses(rows) if rows.joint and rows.table.nearest else None
 
-    def in_general(i: int, beta: np.ndarray) -> tuple:
+    def in_general(i: int, beta: np.ndarray) -> ByLabel:
         found = None if many is None else many.predictive(i, beta)
         predictive, leaves = rows.at(i).predictive(beta) if found is None else found
-        listed, absent, log_total = predictive.conditional()
+        listed, absent = predictive.listed.value, predictive.absent.value
         if leaves is not None:
-            log_total = log_total + leaves.value
-        return predictive.slots, listed, absent, log_total
-
-    return in_general
-
-
-def likelihoods_by_label(rows: OpenLabels) -> Callable:
-    """A function of a candidate, rising, and betas: (row (n,), values (n, n_beta)) of all labels.
-
-    The values are log p(z, z' = c | beta, K) - log p(z | beta, K).
-    """
-    if rows.n_classes <= FEW_CLASSES:
-        few, row = FewClasses(rows), np.repeat(np.arange(rows.n_rows), rows.n_classes)
-        return lambda i, beta: [(row, few.at(i, beta).reshape(len(row), -1))]
-
-    def in_general(i: int, beta: np.ndarray) -> list:
-        predictive, leaves = rows.at(i).predictive(beta)
-        gone = np.zeros((rows.n_rows, 1)) if leaves is None else leaves.value
-        every = np.arange(rows.n_rows)
-        found = (predictive.slots.owner, predictive.listed), (every, predictive.absent)
-        return [(row, label.value + gone[row]) for row, label in found]
+            listed, absent = listed + leaves.value[predictive.slots.owner], absent + leaves.value
+        return ByLabel(predictive.slots, listed, absent)
 
     return in_general

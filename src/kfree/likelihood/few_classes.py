@@ -31,8 +31,6 @@ from kfree.neighbors.structures import Touched
 FEW_CLASSES = 32
 # A product of full matrices takes this part of the time that sparse entries take.
 DENSE_GAIN = 8
-# Up to how many numbers (64 MiB) such a matrix is kept for a block of rows.
-FULL_NUMBERS = 1 << 23
 
 
 class FewClasses:
@@ -46,12 +44,10 @@ class FewClasses:
         if rows.table.nearest:
             self._own = RisingCounts(rows.rows.own_lists(), rows.labels, rows.n_classes)
             if rows.joint:
-                row, point, cell = rows.rows.exchanges()  # pairs, by row
-                self._pairs = row, point.astype(np.int32), cell.astype(np.int32)
+                row, point, cell = rows.rows.exchanges()
+                order = np.argsort(cell.astype(np.int16), kind="stable")
+                self._pairs = row[order], point[order]  # by the first candidate that has them
                 self._n_pairs = np.bincount(cell, minlength=len(rows.table.k)).cumsum()
-        # The pairs of few rows and points as a matrix, which grows with K.
-        self._matrix: np.ndarray | None = None
-        self._filled = -1
 
     def at(self, i: int, beta: np.ndarray) -> np.ndarray:
         """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
@@ -113,47 +109,28 @@ class FewClasses:
         rows = self._open
         if not self._n_pairs[i]:
             return
-        change = None if rows.entering is None else rows.entering.at(i, beta)
-        if change is None:
-            points, b = self._points_at(i), (beta / rows.table.k[i])[None]
-            count, label = points.count, points.label
-            if rows.own_labels is not None:
-                row, point = self._up_to(i)
-                place = points.place[point]
-                of_pair = count[:, place], label[place]
-                shown_by, gone, state = states(*of_pair, rows.own_labels[row])
-                change = exchanged(of_pair[0][:, shown_by], of_pair[1][shown_by], gone, b)
-                log_class += _sum_over_pairs(row, state, change, rows.n_rows).reshape(
-                    log_class.shape
-                )
-                return
-            last = rows.rows.graph.last(i)[points.points]  # type: ignore[attr-defined]
-            shown_by, gone, state = states(count, label, rows.labels[last])
-            of_points = exchanged(count[:, shown_by], label[shown_by], gone, b)[state]
-            change = np.zeros((len(points.place), of_points.shape[1]))
-            change[points.points] = of_points
-        log_class += self._over_points(i, change).reshape(log_class.shape)
-
-    def _up_to(self, i: int, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and points of the pairs that count from a candidate in (after, i] on."""
-        row, point, cell = self._pairs
-        inside = np.flatnonzero((cell <= i) & (cell > after) if after >= 0 else cell <= i)
-        return row[inside], point[inside]
-
-    def _over_points(self, i: int, change: np.ndarray) -> np.ndarray:
-        """The sum of `change[point]` over the pairs of each row: (n_rows, n_changes)."""
-        shape = self._open.n_rows, len(change)
-        size = shape[0] * shape[1]
-        if size <= FULL_NUMBERS and size <= DENSE_GAIN * self._n_pairs[i]:
-            if self._matrix is None:
-                self._matrix = np.zeros(shape)
-            self._matrix[self._up_to(i, self._filled)] = 1.0
-            self._filled = i
-            return self._matrix @ change
         row, point = self._up_to(i)
-        indptr = np.zeros(shape[0] + 1, dtype=np.int32)
-        np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
-        return sparse.csr_array((np.ones(len(row)), point, indptr), shape=shape) @ change
+        known = None if rows.entering is None else rows.entering.at(i, beta)
+        if known is not None:
+            state, change = known[0][point], known[1]
+        else:
+            points, b = self._points_at(i), (beta / rows.table.k[i])[None]
+            count, label, place = points.count, points.label, points.place[point]
+            if rows.own_labels is not None:
+                count, label, gone = count[:, place], label[place], rows.own_labels[row]
+            else:
+                last = rows.rows.graph.last(i)[points.points]  # type: ignore[attr-defined]
+                gone = rows.labels[last]
+            shown_by, gone, state = states(count, label, gone)
+            change = exchanged(count[:, shown_by], label[shown_by], gone, b)
+            if rows.own_labels is None:
+                state = state[place]
+        log_class += _sum_over_pairs(row, state, change, rows.n_rows).reshape(log_class.shape)
+
+    def _up_to(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and points of the pairs that count at the i-th candidate."""
+        row, point = self._pairs
+        return row[: self._n_pairs[i]], point[: self._n_pairs[i]]
 
     def _states(
         self, touched: Touched, points: _Points, place: np.ndarray
@@ -212,9 +189,8 @@ def _sum_over_pairs(
     row: np.ndarray, state: np.ndarray, change: np.ndarray, n_rows: int
 ) -> np.ndarray:
     """The sum of `change[state]` over the pairs of each row: (n_rows, n_classes * n_beta)."""
-    n_states = len(change)
-    if n_rows * n_states <= DENSE_GAIN * len(row):
-        number = np.bincount(row * np.int64(n_states) + state, minlength=n_rows * n_states)
-        return number.reshape(n_rows, n_states).astype(float) @ change
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))])
-    return sparse.csr_array((np.ones(len(row)), state, indptr), shape=(n_rows, n_states)) @ change
+    shape, one = (n_rows, len(change)), np.ones(len(row))
+    if shape[0] * shape[1] <= DENSE_GAIN * len(row):
+        number = np.bincount(row * np.int64(shape[1]) + state, one, shape[0] * shape[1])
+        return number.reshape(shape) @ change
+    return sparse.coo_array((one, (row, state)), shape=shape).tocsr() @ change

@@ -32,6 +32,16 @@ from kfree.neighbors.structures import Neighborhoods, OpenRows, Touched
 
 
 @dataclass(frozen=True)
+class Conditional:
+    """Classes of a block of rows at some betas; each array has one column for each beta."""
+
+    slots: ClassSlots
+    listed: np.ndarray  # (n_slots, n_beta) p(z' = c | beta, K, Y) of the classes in slots
+    absent: np.ndarray  # (n_rows, n_beta) of each other class
+    log_total: np.ndarray  # (n_rows, n_beta) log p(z | beta, K) more than before, whatever z' is
+
+
+@dataclass(frozen=True)
 class Predictive:
     """log p(z, z' = c | beta, K) - log p(z | beta, K), class by class.
 
@@ -58,13 +68,14 @@ class Predictive:
         ) / mass
         return Log(value, slope, square - slope * slope)
 
-    def conditional(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """p(z' = c | beta, K, Y) of the listed classes, of each other class, and the log total."""
+    def conditional(self) -> Conditional:
+        """Divided by the sum over all classes."""
         top, weight, rest = self._weights()
         n_absent = (self.slots.n_classes - np.diff(self.slots.indptr))[:, None]
         mass = segment_sum(weight, self.slots.indptr) + rest
         each = np.divide(rest, mass * n_absent, out=np.zeros_like(rest), where=n_absent > 0)
-        return weight / mass[self.slots.owner], each, np.log(mass) + top
+        log_total = np.log(mass) + top
+        return Conditional(self.slots, weight / mass[self.slots.owner], each, log_total)
 
     def _weights(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         length = np.diff(self.slots.indptr)

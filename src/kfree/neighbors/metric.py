@@ -20,6 +20,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+# Up to so many numbers in single precision (128 MiB in double) are put on the unit sphere once and
+# for all; more of them whenever they are compared, which takes longer but no memory.
+PREPARED_NUMBERS = 1 << 24
 # Rows whose largest number is outside of this range are scaled before they are squared.
 PLAIN_SIZES = (1e-60, 1e60)
 BOOLEAN = {"dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"}
@@ -101,8 +104,9 @@ class Minkowski:
     """(sum_f |a_f - b_f|^p)^(1/p) between rows that `map` has prepared.
 
     Rows in single precision stay as they are and are prepared when they are compared, so that no
-    copy of all of them is made in double precision. `exponent` scales rows by a power of two, which
-    changes nothing but keeps squares from overflowing, or from being lost.
+    copy of all of them is made in double precision, unless they are few and take long to prepare.
+    `exponent` scales rows by a power of two, which changes nothing but keeps squares from
+    overflowing, or from being lost.
     """
 
     p: float
@@ -114,7 +118,7 @@ class Minkowski:
         if sparse.issparse(X):
             rows = X.tocsr().astype(np.float64)
             return rows if self.map is None else self.map(rows)
-        if X.dtype == np.float32 and self.late:
+        if X.dtype == np.float32 and self.late and (self.map is None or X.size > PREPARED_NUMBERS):
             return np.ascontiguousarray(X)
         X = np.asarray(X, dtype=np.float64)
         if self.exponent:
