@@ -203,11 +203,11 @@ def test_hopeless_k_have_their_row_too(large):
         at_mean = curve(np.array([[weight @ beta]]), False, only)[0][0, 0]
         assert_allclose(found.dic[i], 2.0 * mean + 2.0 * at_mean, atol=1e-7)
         predictive, leaves = held_out(model, rows, joint=True).at(i).predictive(beta)
-        listed, _, log_total = predictive.conditional()
-        log_mass = log_p + log_total + leaves.value
+        known = predictive.conditional()
+        log_mass = log_p + known.log_total + leaves.value
         mass = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
-        own = listed.reshape(len(rows), model.n_classes, -1)[rows, model.labels]
+        own = known.listed.reshape(len(rows), model.n_classes, -1)[rows, model.labels]
         log_score = np.log((mass * own).sum(axis=1)).mean()
         assert_allclose(found.loo_log_score[i], log_score, atol=1e-7)
 
