@@ -241,7 +241,7 @@ def new_points(
     model: Model, queries: np.ndarray, joint: bool, n_k: int, n_jobs: int | None
 ) -> OpenLabels:
     """New points, to be looked at for the first n_k candidates."""
-    reverse = joint or model.structure != "asymmetric"
+    reverse = joint or not model.table.nearest
     radii = model.graph.radii[:, :n_k] if reverse else None
     arrivals = model.search.arrivals(queries, model.graph.k[:n_k], radii, n_jobs)
     rows = NewPoints(model.structure, model.graph, arrivals)
