@@ -203,6 +203,48 @@ def test_a_second_mode_behind_a_valley_is_found():
     assert abs(auto.k_posterior_[auto.k_values_ > 40].sum() - beyond) < 0.2
 
 
+def two_sources(n=3993, period=8):
+    """Rows from two sources, every eighth from the first, as from a file that takes turns.
+
+    The first has groups of 8 rows that mostly agree, next to a group of the other class: K = 7 is
+    good, and K = 15 to 30 is bad. The second has wide regions in which one class is somewhat
+    commoner, which only a few hundred neighbors show.
+    """
+    rng = np.random.default_rng(0)
+    first = np.arange(n) % period == 0
+    group, region = rng.permutation(first.sum()) // 8, rng.permutation((~first).sum()) % 6
+    side = rng.integers(0, 2, 1 + group.max() // 2)[group // 2]
+    rows, labels = np.empty((n, 2)), np.empty(n, dtype=int)
+    place = np.column_stack([1e6 + 1e3 * (group // 2) + 10.0 * (group % 2), 0.0 * group])
+    rows[first] = place + 0.01 * rng.normal(size=place.shape)
+    labels[first] = (group % 2) ^ side ^ (rng.permutation(len(group)) > 0.84 * len(group))
+    rows[~first] = 1e4 * region[:, None] + 100.0 * rng.random((len(region), 2))
+    labels[~first] = (region % 2) ^ (rng.permutation(len(region)) > 0.7 * len(region))
+    return rows, labels
+
+
+def test_a_second_mode_is_found_among_many_rows_too():
+    """Here the first guess at k_max is made from some of the rows."""
+    rows, labels = two_sources()
+    some = [7, 23, 27, 32, 500]
+    at = dict(zip(some, KFreeClassifier(k_values=some).fit(rows, labels).k_posterior_, strict=True))
+    # Whoever looks at 32 neighbors sees one mode, at 7; the higher one is beyond the valley.
+    assert max(at[23], at[27], at[32]) < 1e-9 * at[7] and at[7] < 0.01 * at[500]
+    auto = KFreeClassifier().fit(rows, labels)
+    wide = KFreeClassifier(k_max=1024).fit(rows, labels)
+    assert auto.k_optimal_ == wide.k_optimal_ > 100
+    assert wide.k_posterior_[wide.k_values_ > auto.k_max_].sum() < 1e-4
+
+
+def test_guesses_from_rows_at_equal_steps_would_miss_it(monkeypatch):
+    """A control: all of these rows are from the first source."""
+    rows, labels = two_sources()
+    monkeypatch.setattr(
+        "kfree.training.pilot_rows", lambda n: np.linspace(0, n - 1, 500).astype(np.int64)
+    )
+    assert KFreeClassifier().fit(rows, labels).k_max_ == 32
+
+
 def test_mass_at_the_end_is_said(monkeypatch):
     monkeypatch.setattr("kfree.training.LAST_K_MAX", 4)
     with pytest.warns(UserWarning, match="k_max='auto' stopped at 4 neighbors"):
