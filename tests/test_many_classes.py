@@ -7,9 +7,9 @@ import pytest
 
 import naive
 from kfree import KFreeClassifier
-from kfree.averaging import FEW_CLASSES
 from kfree.likelihood import many_classes
 from kfree.likelihood.class_lists import class_lists
+from kfree.likelihood.few_classes import FEW_CLASSES
 from kfree.likelihood.many_classes import LARGEST_STEP, ManyClasses
 from kfree.training import held_out, new_points
 
@@ -74,7 +74,16 @@ def test_held_out_rows(kind, structure, update):
     i = 65 if update == "joint" else 30  # one of a common class, or the only one of its own
     assert ((z == z[i]).sum() == 1) == (i == 30)
     expected = naive.leave_one_out(
-        naive.dense_quadrature, structure, X, z, i, None, N_CLASSES, update, k_values=K_VALUES, n_nodes=401
+        naive.dense_quadrature,
+        structure,
+        X,
+        z,
+        i,
+        None,
+        N_CLASSES,
+        update,
+        k_values=K_VALUES,
+        n_nodes=401,
     )
     assert_equal(posterior, i, expected)
 

@@ -35,7 +35,8 @@ from kfree.training import Model, beta_posterior
 
 # Rows in more doubt than this, at a candidate that has some weight, are done again with all nodes.
 # On the fuzzer's kinds of problems no probability of the others was off by more than 4e-8, with 24
-# nodes among 4 to 150 points and with few nodes among 600 to 1,500; of all rows, by up to 0.02.
+# nodes among 4 to 150 points and with few nodes among 600 to 1,500; of all rows, by up to 0.02
+# (`python benchmarks/nodes.py --rows 4 150`, and `--rows 600 1500`).
 DOUBT = 1e-4
 SOME_WEIGHT = 1e-9
 # New points are searched for with the candidates that a label of this slope could bring back; rows
