@@ -17,7 +17,7 @@ demo: $(VENV)/.has-demo ## the wine data: both estimators beside a grid search, 
 	@$(RUN) examples/demo.py
 
 test: lint ## ruff, mypy and pytest; what CI runs
-	$(RUN) -m pytest -n auto
+	$(RUN) -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.has-dev ## ruff and mypy only
 	$(RUN) -m ruff check .

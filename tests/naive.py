@@ -10,7 +10,9 @@ the share of class c in point i's neighborhood, and a model of one K as one such
 class c that the new point may have.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -48,16 +50,23 @@ def augment(X, x_new):
 def neighbors(points, i, n_neighbors, distance=euclidean):
     """ne(i): the K nearest other points, nearest first, the lower index first in a tie."""
     points = np.asarray(points, dtype=float)
+    if not 1 <= n_neighbors <= len(points) - 1:
+        raise ValueError(f"n_neighbors must be in 1..{len(points) - 1}, got {n_neighbors}.")
+    return in_order(points.tobytes(), points.shape, i, distance)[:n_neighbors]
+
+
+@lru_cache(maxsize=1000)
+def in_order(points, shape, i, distance):
+    """All points but i, nearest first; found once for all K."""
+    points = np.frombuffer(points).reshape(shape)
     others = [j for j in range(len(points)) if j != i]
-    if not 1 <= n_neighbors <= len(others):
-        raise ValueError(f"n_neighbors must be in 1..{len(others)}, got {n_neighbors}.")
     apart = {j: distance(points[i], points[j]) for j in others}
     others.sort(key=lambda j: apart[j])
     # Where the next distance is larger by more than rounding, a new group of ties begins.
     group = {others[0]: 0}
     for before, j in pairwise(others):
         group[j] = group[before] + (apart[j] > apart[before] * (1 + 1e-12))
-    return sorted(others, key=lambda j: (group[j], j))[:n_neighbors]
+    return sorted(others, key=lambda j: (group[j], j))
 
 
 def neighborhood(structure, points, n_neighbors, distance=euclidean):
@@ -65,8 +74,9 @@ def neighborhood(structure, points, n_neighbors, distance=euclidean):
 
     asymmetric: ne(i) and K (eq. 1). boltzmann: ne(i), then every k with i in ne(k), and K (eq. 2).
     boltzmann2: U(i), the union of the two without repetition, and |U(i)| ("equal weights").
+    mutual, the example of docs/extending.md: those in ne(i) that have i in theirs, and K.
     """
-    if structure not in STRUCTURES:
+    if structure not in (*STRUCTURES, "mutual"):
         raise ValueError(f"structure must be one of {STRUCTURES}, got {structure!r}.")
     n_points = len(points)
     forward = [neighbors(points, i, n_neighbors, distance) for i in range(n_points)]
@@ -78,6 +88,9 @@ def neighborhood(structure, points, n_neighbors, distance=euclidean):
             denominators.append(n_neighbors)
         elif structure == "boltzmann":
             members.append(forward[i] + reverse)
+            denominators.append(n_neighbors)
+        elif structure == "mutual":
+            members.append([j for j in forward[i] if j in reverse])
             denominators.append(n_neighbors)
         else:
             union = sorted(set(forward[i]) | set(reverse))
@@ -110,20 +123,35 @@ def log_sum_of_terms(terms, beta, derivatives=False):
 
     With derivatives=True also the first and second derivative in beta.
     """
+    if derivatives:
+        return tuple(part[0] for part in log_sums([terms], beta, derivatives))
+    return log_sums([terms], beta)[0]
+
+
+def log_sums(model, beta, derivatives=False):
+    """The same for each list of terms of a model, log p(z, z'=c | beta, K): (n_lists, *beta.shape).
+
+    Equal terms, in whichever list, are worked out once, and all of them side by side: arrays are
+    (n_terms, n_classes, n_beta), and (n_terms, n_beta) once the classes are summed up.
+    """
     beta = np.asarray(beta, dtype=float)
-    value, d1, d2 = np.zeros_like(beta), np.zeros_like(beta), np.zeros_like(beta)
-    for s, label in terms:
-        exponents = np.multiply.outer(s, beta)  # (n_classes, *beta.shape)
-        # The largest exponent is taken out: exp must not overflow.
-        shifted = np.exp(exponents - exponents.max(axis=0))
-        total = shifted.sum(axis=0)
-        value = value + exponents[label] - exponents.max(axis=0) - np.log(total)
-        if derivatives:
-            probability = shifted / total
-            mean = s @ probability
-            d1 = d1 + s[label] - mean
-            d2 = d2 - (s**2 @ probability - mean**2)
-    return (value, d1, d2) if derivatives else value
+    numbers = [Counter((tuple(s.tolist()), label) for s, label in terms) for terms in model]
+    different = list(set().union(*numbers))
+    number = np.array([[terms[term] for term in different] for terms in numbers])
+    s = np.array([shares for shares, _ in different])[:, :, np.newaxis]
+    own = s[np.arange(len(different)), [label for _, label in different]]
+    exponents = s * beta.ravel()
+    # The largest exponent is taken out: exp must not overflow.
+    largest = exponents.max(axis=1)
+    shifted = np.exp(exponents - largest[:, np.newaxis])
+    total = shifted.sum(axis=1)
+    parts = [own * beta.ravel() - largest - np.log(total)]
+    if derivatives:
+        probability = shifted / total[:, np.newaxis]
+        mean = (s * probability).sum(axis=1)
+        parts += [own - mean, mean**2 - (s**2 * probability).sum(axis=1)]
+    parts = [(number @ part).reshape(-1, *beta.shape) for part in parts]
+    return tuple(parts) if derivatives else parts[0]
 
 
 def log_pseudo_likelihood(
@@ -155,11 +183,6 @@ def log_joint(
     return log_sums(model, beta)
 
 
-def log_sums(model, beta):
-    """log p(z, z'=c | beta, K) for every c from the terms, shape (n_classes, n_beta)."""
-    return np.array([log_sum_of_terms(terms, beta) for terms in model])
-
-
 # --- The posterior of beta for one K -------------------------------------------------------------
 
 
@@ -176,10 +199,7 @@ def log_prior(beta, prior_shape, prior_scale):
 def log_unnormalized_posterior(model, beta, prior_shape, prior_scale):
     """log[p(beta) sum_c p(z, z'=c | beta, K)] with its first and second derivative in beta."""
     beta = np.asarray(beta, dtype=float)
-    value, d1, d2 = (
-        np.array(part)  # (n_classes, *beta.shape)
-        for part in zip(*(log_sum_of_terms(t, beta, derivatives=True) for t in model), strict=True)
-    )
+    value, d1, d2 = log_sums(model, beta, derivatives=True)  # (n_classes, *beta.shape)
     log_marginal = logsumexp(value, axis=0)
     weight = np.exp(value - log_marginal)
     slope = (weight * d1).sum(axis=0)

@@ -19,8 +19,19 @@ def speed(monkeypatch):
     return __main__, data, report, timing
 
 
-def test_quick_run_and_what_it_keeps(speed, tmp_path, capsys):
-    main = speed[0].main
+# Workloads that are others once more, with sizes that --quick makes equal.
+TWINS = {"fit-100k-8", "predict-100k-8", "predict-20k-64", "embeddings-20k", "informative-64"}
+TWINS |= {"classes-100k", "search-4"}
+
+
+def test_quick_run_and_what_it_keeps(speed, tmp_path, capsys, monkeypatch):
+    main, every = speed[0].main, speed[0].workloads
+    assert {workload.name for workload in every(True, 1)} > TWINS
+    monkeypatch.setattr(
+        speed[0], "workloads", lambda *given: [w for w in every(*given) if w.name not in TWINS]
+    )
+    monkeypatch.setattr("benchmarks.speed.workloads.CANDIDATES", (1, 5))
+    monkeypatch.setattr("benchmarks.speed.workloads.N_FOLDS", 2)
     arguments = ["--quick", "--jobs", "1", "--output", str(tmp_path)]
     assert main(arguments) == 0
     first = capsys.readouterr().out
@@ -95,3 +106,14 @@ def test_memory_of_a_model_does_not_depend_on_who_asks(monkeypatch, capsys):
     line = capsys.readouterr().out.splitlines()[-1]
     # 2,000 rows have at least 2,000 x 16 x 8 bytes of points and as many of neighbors.
     assert 1.0 < float(line.split("|")[4]) < 300.0 and large.sum() > 0
+
+
+def test_doubt_finds_the_rows_that_need_all_nodes(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import nodes
+
+    assert nodes.main(["--problems", "6", "--rows", "4", "12"]) == 0
+    lines = [line.split("|") for line in capsys.readouterr().out.splitlines() if "e-" in line]
+    off, again = ([float(line[i].strip(" %")) for line in lines] for i in (2, 3))
+    # More doubt put up with: farther off, and fewer rows done again.
+    assert off == sorted(off) and again == sorted(again, reverse=True) and again[0] > 0.0

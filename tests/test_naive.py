@@ -1,7 +1,7 @@
 """Tests of the oracle itself: by hand, by matrix algebra with adaptive quadrature, by symmetry."""
 
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -225,15 +225,21 @@ def adaptive_quadrature(joint, k_max, n_classes, prior_shape=2.0, prior_scale=10
     prior = gamma(prior_shape, scale=prior_scale)
     unit = max(joint(b, k).sum() * prior.pdf(b) for b in [0.3, 1, 3, 10] for k in [1, k_max])
 
+    @cache  # for the integrals meet at many nodes
+    def at(beta, k):
+        """The unnormalized posterior, and p(z'=c | beta, K)."""
+        p = joint(beta, k)
+        total = p.sum()
+        if total == 0:  # the product of probabilities underflows far out
+            return 0.0, p
+        return prior.pdf(beta) / unit * total, p / total
+
     def integral(function):
         """The integral of function(beta, p) against the unnormalized posterior, for each K."""
 
         def integrand(beta, k):
-            p = joint(beta, k)
-            total = p.sum()
-            if total == 0:  # the product of probabilities underflows far out
-                return 0.0
-            return prior.pdf(beta) / unit * total * function(beta, p / total)
+            density, p = at(beta, k)
+            return density * function(beta, p)
 
         pieces = [0, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 200]
         return np.array(

@@ -17,7 +17,7 @@ from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.metric import make_space
 from kfree.neighbors.search import make_search
-from kfree.neighbors.structures import HeldOut, NewPoints, OpenRows, neighborhoods
+from kfree.neighbors.structures import STRUCTURES, HeldOut, NewPoints, OpenRows, neighborhoods
 
 BLOCK_ROWS = 2048
 # By how much a winner among equal votes is lifted, so that argmax of the shares agrees with it.
@@ -317,26 +317,25 @@ class StructuredKNNClassifier(_FixedNeighbors):
         """
         check_is_fitted(self)
         validation.check_given(self, X)
-        queries, arrivals = self._arrivals(X, reverse=self.structure != "asymmetric")
-        k, n_classes, n_rows = self.n_neighbors_, len(self.classes_), len(arrivals.forward)
+        queries, arrivals = self._arrivals(X, reverse=not STRUCTURES[self.structure].nearest)
+        n_classes, n_rows = len(self.classes_), len(arrivals.forward)
+        voters = NewPoints(self.structure, self._graph, arrivals).touched(0, joint=False)
         # One electorate for each row, ordered by row and then by distance and index.
-        row = np.concatenate([np.repeat(np.arange(n_rows), k), arrivals.reverse_row])
-        point = np.concatenate([arrivals.forward.ravel(), arrivals.reverse_point])
+        row, point = voters.own_row, voters.own_neighbor
         distance = self._search.between(queries, row, point)
         order = np.lexsort((point, distance, row))
         row, point, distance = row[order], point[order], distance[order]
-        if self.structure == "boltzmann2":
-            once = np.diff(row * np.int64(len(self._labels)) + point, prepend=-1) != 0
-            row, point, distance = row[once], point[once], distance[once]
         label = self._labels[point]
         votes = np.zeros((n_rows, n_classes))
         np.add.at(votes, (row, label), 1.0)
         tied = votes == votes.max(axis=1, keepdims=True)
-        share = votes / votes.sum(axis=1, keepdims=True)
+        total = votes.sum(axis=1, keepdims=True)
+        # Where nobody votes, no class is ahead.
+        share = np.divide(votes, total, out=np.full_like(votes, 1.0 / n_classes), where=total > 0)
         starts = np.searchsorted(row, np.arange(n_rows + 1))
-        for i in np.flatnonzero(tied.sum(axis=1) > 1):
-            voters = slice(starts[i], starts[i + 1])
-            winner = _nearer(np.flatnonzero(tied[i]), label[voters], distance[voters])
+        for i in np.flatnonzero((tied.sum(axis=1) > 1) & (total[:, 0] > 0)):
+            of_row = slice(starts[i], starts[i + 1])
+            winner = _nearer(np.flatnonzero(tied[i]), label[of_row], distance[of_row])
             share[i, winner] += TIE_LIFT
         return share / share.sum(axis=1, keepdims=True)
 

@@ -241,7 +241,7 @@ def new_points(
     model: Model, queries: np.ndarray, joint: bool, n_k: int, n_jobs: int | None
 ) -> OpenLabels:
     """New points, to be looked at for the first n_k candidates."""
-    reverse = joint or model.structure != "asymmetric"
+    reverse = joint or not model.table.nearest
     radii = model.graph.radii[:, :n_k] if reverse else None
     arrivals = model.search.arrivals(queries, model.graph.k[:n_k], radii, n_jobs)
     rows = NewPoints(model.structure, model.graph, arrivals)
@@ -288,7 +288,8 @@ def pilot_rows(n_points: int) -> np.ndarray | None:
     """The rows that make the first guess at k_max; None if it is not worth while."""
     if n_points <= 2 * PILOT_ROWS:
         return None
-    return np.linspace(0, n_points - 1, PILOT_ROWS).astype(np.int64)
+    # By lot, always the same: rows at equal steps may all come from one of several sources.
+    return np.sort(np.random.default_rng(0).choice(n_points, PILOT_ROWS, replace=False))
 
 
 def pilot_k_max(pilot: TrainingSum, k: np.ndarray, prior: GammaPrior) -> int:

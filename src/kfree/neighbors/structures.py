@@ -1,14 +1,9 @@
-"""The three neighborhood structures: who is in whose neighborhood, and what an open label touches.
+"""Neighborhood structures: who is in whose neighborhood, and what an open label touches.
 
-A structure answers two questions without knowing any label. Which points are in whose neighborhood
-at each candidate of K (`neighborhoods`)? And when the label of one point is open, a new point that
-joins or a training row that is held out: whose neighborhoods does that touch (`touched`)?
-
-| structure | neighborhood of i | divided by |
-|---|---|---|
-| asymmetric (eq. 1) | ne(i) | K |
-| boltzmann (eq. 2) | ne(i), and once more every j that has i in ne(j) | K |
-| boltzmann2 ("equal weights") | ne(i) united with every j that has i in ne(j) | its size |
+A structure says how often a point counts in the neighborhood of another. Without knowing any label,
+two questions are answered from that: which points are in whose neighborhood at each candidate of K
+(`neighborhoods`)? And when the label of one point is open, a new point that joins or a training row
+that is held out: whose neighborhoods does that touch (`touched`)?
 """
 
 from __future__ import annotations
@@ -20,10 +15,50 @@ from functools import cached_property
 import numpy as np
 
 from kfree.neighbors.flat import expand
-from kfree.neighbors.graph import NeighborGraph, cells
+from kfree.neighbors.graph import NEVER, NeighborGraph, cells
 from kfree.neighbors.search import Arrivals
 
-STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
+
+@dataclass(frozen=True)
+class Structure:
+    """How often j counts in the neighborhood of i, ne(i) being the K nearest neighbors of i.
+
+    Counts are divided by K, or by the size of the neighborhood.
+    """
+
+    forward: int  # if j is in ne(i), but i not in ne(j)
+    backward: int  # if i is in ne(j), but j not in ne(i)
+    both: int  # if each is in the other's
+    by_size: bool = False
+
+    def __post_init__(self) -> None:
+        numbers = self.forward, self.backward, self.both
+        symmetric = (0, 0, 1), (1, 1, 1), (1, 1, 2)
+        if numbers != (1, 0, 1) and numbers not in symmetric:
+            raise ValueError(
+                "A structure counts (forward, backward, both) as (1, 0, 1), the nearest neighbors, "
+                f"or on both sides alike as one of {symmetric}; got {numbers}."
+            )
+        if self.by_size and not self.forward:
+            raise ValueError("by_size=True needs forward=1: a neighborhood may be empty otherwise.")
+
+    @property
+    def nearest(self) -> bool:
+        """Whether neighborhoods are the lists of nearest neighbors."""
+        return not self.backward and bool(self.forward)
+
+    @property
+    def needs_both(self) -> bool:
+        """Whether what one direction counts depends on the other."""
+        return self.both != self.forward + self.backward
+
+
+# A new structure is a line here (docs/extending.md).
+STRUCTURES = {
+    "asymmetric": Structure(forward=1, backward=0, both=1),  # eq. 1
+    "boltzmann": Structure(forward=1, backward=1, both=2),  # eq. 2
+    "boltzmann2": Structure(forward=1, backward=1, both=1, by_size=True),  # "equal weights"
+}
 
 
 @dataclass(frozen=True)
@@ -139,21 +174,25 @@ class OpenRows(ABC):
 
 def neighborhoods(structure: str, graph: NeighborGraph) -> Neighborhoods:
     """The neighborhoods of the training points at the candidates of a graph."""
-    if structure == "asymmetric":
+    counted = STRUCTURES[structure]
+    if counted.nearest:
         return nearest_lists(graph.k, graph.indices)
     n, k_max = graph.indices.shape
     cell = np.tile(cells(graph.k), n)
     source = np.repeat(np.arange(n, dtype=np.int32), k_max)
     target = graph.indices.ravel()
-    if structure == "boltzmann2":
-        # An edge is there from the smaller of its two cells on; each is listed once.
+    if counted.needs_both:
+        # Each pair is listed once: from the smaller of its two cells on, or from the larger.
         mutual = graph.mutual_cell.ravel()
         once = (cell < mutual) | ((cell == mutual) & (source < target))
+        if not counted.forward:
+            once &= mutual < NEVER
+            cell = mutual
         source, target, cell = source[once], target[once], cell[once]
     owner = np.concatenate([source, target])
     neighbor = np.concatenate([target, source])
     cell = np.concatenate([cell, cell])
-    return in_lists(graph.k, n, owner, neighbor, cell, by_size=structure == "boltzmann2")
+    return in_lists(graph.k, n, owner, neighbor, cell, counted.by_size)
 
 
 def in_lists(
@@ -190,6 +229,10 @@ class NewPoints(OpenRows):
     arrivals: Arrivals
 
     @property
+    def _counted(self) -> Structure:
+        return STRUCTURES[self.structure]
+
+    @property
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.arrivals.forward)
 
@@ -204,7 +247,7 @@ class NewPoints(OpenRows):
         near = self.arrivals
         there = np.zeros(self.graph.n_points, dtype=bool)
         there[near.reverse_point] = True
-        if self.structure != "asymmetric":
+        if not self._counted.nearest:
             # Its neighbors take the new point up, and whoever it pushes out loses a neighbor.
             k = near.forward.shape[1]
             there[self.graph.indices[np.flatnonzero(there), :k]] = True
@@ -225,14 +268,14 @@ class NewPoints(OpenRows):
         entered = np.bincount(slot, minlength=self.n_rows * n_k).reshape(-1, n_k).cumsum(axis=1)
         # The point entered gains and loses one; if edges go on both sides, whoever is pushed out
         # loses one too, and the row's own neighbors gain it.
-        return 2 * entered if self.structure == "asymmetric" else 3 * entered + self.graph.k
+        return 2 * entered if self._counted.nearest else 3 * entered + self.graph.k
 
     def touched(self, i: int, joint: bool) -> Touched:
         near, k = self.arrivals, int(self.graph.k[i])
         inside = np.flatnonzero(near.reverse_cell <= i)
         row, point = near.reverse_row[inside], near.reverse_point[inside]
         forward = near.forward[:, :k]
-        if self.structure == "asymmetric":
+        if self._counted.nearest:
             own_row, own_neighbor = np.repeat(np.arange(self.n_rows), k), forward.ravel()
             if not joint:
                 return _untouched(self.n_rows, own_row, own_neighbor)
@@ -246,7 +289,7 @@ class NewPoints(OpenRows):
     def _touched_on_both_sides(
         self, i: int, joint: bool, row: np.ndarray, point: np.ndarray, forward: np.ndarray
     ) -> Touched:
-        """Neighborhoods are symmetric: the row's own neighbors take it up as often as it has them.
+        """Neighborhoods are symmetric: whoever the row counts takes it up as often.
 
         The points that the row enters let go of their last neighbor, and an edge that goes is gone
         on both sides. Sorted by row and point, what happens to one point stands together.
@@ -270,9 +313,8 @@ class NewPoints(OpenRows):
         pair = np.cumsum(first) - 1
         pair_row, pair_point = np.divmod(key[first], n)
         losing = np.flatnonzero(event >= n_forward + len(row))
-        weight = np.bincount(pair[event < n_forward + len(row)], minlength=len(pair_row))
-        if self.structure == "boltzmann2":
-            weight = np.minimum(weight, 1)
+        n_sides = np.bincount(pair[event < n_forward + len(row)], minlength=len(pair_row))
+        weight = np.array([0, self._counted.forward, self._counted.both])[n_sides]
         own_row, own_neighbor = np.repeat(pair_row, weight), np.repeat(pair_point, weight)
         if not joint:
             return _untouched(self.n_rows, own_row, own_neighbor)
@@ -284,19 +326,18 @@ class NewPoints(OpenRows):
     def _gone(self, i: int, row: np.ndarray, point: np.ndarray, pushed: np.ndarray) -> np.ndarray:
         """Which of the edges point - pushed go when the rows enter the lists of the points.
 
-        Under boltzmann every edge counts for itself. In the undirected graph of boltzmann2 an edge
-        stays while its other direction does: `point` is in the list of `pushed`, and not as its
-        last, or the new point did not push it out there too. Edges that go in both directions are
-        counted once.
+        The direction from `point` goes. What that takes away may depend on whether the other one is
+        there: `point` is in the list of `pushed`, and not as its last, or the new point did not
+        push it out there too. Of two directions that both go, one goes first.
         """
-        if self.structure != "boltzmann2":
+        if not self._counted.needs_both:
             return np.ones(len(row), dtype=bool)
         n = np.int64(self.graph.n_points)
-        gone = self.graph.mutual_cell[point, self.graph.k[i] - 1] > i
-        last = np.flatnonzero(~gone & (self.graph.last(i)[pushed] == point))
+        other = self.graph.mutual_cell[point, self.graph.k[i] - 1] <= i
+        last = np.flatnonzero(other & (self.graph.last(i)[pushed] == point))
         both = np.isin(row[last] * n + pushed[last], row * n + point)
-        gone[last[both & (point[last] < pushed[last])]] = True
-        return gone
+        other[last[both & (point[last] < pushed[last])]] = False
+        return other if not self._counted.forward else ~other
 
 
 @dataclass(frozen=True)
@@ -321,7 +362,7 @@ class HeldOut(OpenRows):
 
     def points(self) -> np.ndarray:
         there = np.zeros(self.graph.n_points, dtype=bool)
-        if self.structure == "asymmetric":
+        if self.table.nearest:
             indptr, source, _ = self.graph.reverse
             there[source[expand(indptr, self.rows)[1]]] = True
         else:
@@ -337,7 +378,7 @@ class HeldOut(OpenRows):
         return row, source[edge], cell[edge]
 
     def n_changes(self) -> np.ndarray:
-        if self.structure == "asymmetric":
+        if self.table.nearest:
             indptr, _, cell = self.graph.reverse
         else:
             indptr, cell = self.table.indptr, self.table.cell
@@ -350,7 +391,7 @@ class HeldOut(OpenRows):
         own_row, own_neighbor = self.table.of(self.rows, i)
         if not joint:
             return _untouched(self.n_rows, own_row, own_neighbor)
-        if self.structure == "asymmetric":
+        if self.table.nearest:
             row, point, cell = self.exchanges()
             row, point = row[cell <= i], point[cell <= i]
             one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))

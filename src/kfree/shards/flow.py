@@ -23,6 +23,7 @@ from kfree.inference.quadrature import TrainingPosterior
 from kfree.inference.rules import training_posterior
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import make_search
+from kfree.neighbors.structures import STRUCTURES
 from kfree.shards import counting, lists, open_rows, rows, tables
 from kfree.shards.engine import Engine, as_it_is
 from kfree.shards.posteriors import find_posteriors
@@ -168,7 +169,7 @@ def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str
     graphs = engine.keep(merged_lists(engine, shards, int(k[-1]), merge=merge))
     incoming: list = [None] * len(graphs)
     sides: list = [None] * len(graphs)
-    if structure != "asymmetric":
+    if not STRUCTURES[structure].nearest:
         incoming = engine.keep(_incoming(engine, shards, graphs))
         join = partial(tables.both_sides, structure=structure)
         sides = engine.keep(_each(engine, "both-sides", join, shards.shards, graphs, incoming))
@@ -241,7 +242,7 @@ def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -
             for s, pair in enumerate(each)
         ]
         arrived = task("arrive", open_rows.arrive, points, [*home, *away], know)
-        last = fitted.structure != "asymmetric"
+        last = not STRUCTURES[fitted.structure].nearest
         described = _describe(engine, fitted, fitted.neighbors.incoming, arrived, last)
         found.append(
             task("average", open_rows.average_new, arrived, described, know, fitted.likelihood)
@@ -253,7 +254,7 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
     """The same of the training rows, each with its label unknown, by their own parts."""
     task, shards, know, near = engine.task, fitted.shards, fitted.knowledge, fitted.neighbors
     incoming = near.incoming
-    if fitted.structure == "asymmetric" and fitted.joint:
+    if STRUCTURES[fitted.structure].nearest and fitted.joint:
         incoming = _incoming(engine, shards, near.graphs)
     of_shards = []
     for s, n in enumerate(shards.n_points):

@@ -23,7 +23,7 @@ from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.flat import expand
 from kfree.neighbors.graph import NEVER, NeighborGraph
 from kfree.neighbors.search import Arrivals, Search
-from kfree.neighbors.structures import HeldOut, Neighborhoods, NewPoints, OpenRows
+from kfree.neighbors.structures import STRUCTURES, HeldOut, Neighborhoods, NewPoints, OpenRows
 from kfree.shards.lists import Found, Lists, ShardGraph, merge
 from kfree.shards.rows import MARGIN, Boxes, Plan, Shard, label_of
 from kfree.shards.tables import Described, ShardTable, join_tables
@@ -43,9 +43,14 @@ class Knowledge:
     average: bool
 
     @property
+    def nearest(self) -> bool:
+        """Whether neighborhoods are the lists of nearest neighbors."""
+        return STRUCTURES[self.structure].nearest
+
+    @property
     def enters(self) -> bool:
         """Whether it matters whose neighborhoods a new row enters."""
-        return self.joint or self.structure != "asymmetric"
+        return self.joint or not self.nearest
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def meet(
     inside = distances <= reach[:, None] * (1.0 + MARGIN)
     found = Found(rows, inside.sum(axis=1), shard.codes[near.forward[inside]], distances[inside])
     touched = none
-    if knowledge.structure != "asymmetric":
+    if not knowledge.nearest:
         touched = np.unique(near.reverse_point)
     return Meeting(
         found,
@@ -180,7 +185,7 @@ def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge) -> 
     )
     order = np.lexsort((code, row))
     wanted = [code] if knowledge.joint else []
-    if knowledge.structure != "asymmetric":
+    if not knowledge.nearest:
         wanted = [code, forward.ravel()]
         wanted += [part for meeting in met for part in (meeting.touched, meeting.last.ravel())]
     needed = np.unique(np.concatenate(wanted)) if wanted else np.empty(0, dtype=np.int64)
@@ -215,13 +220,13 @@ def average_new(
         other = n + label_of(of, plan)
         return other if at is None else np.where(codes[at] == of, at, other)
 
-    if knowledge.structure == "asymmetric":
+    if knowledge.nearest:
         lists, mutual = table.neighbors.reshape(-1, int(k[-1])), None
     else:
         lists = np.full((n + n_classes, int(k[-1])), n, dtype=np.int64)
         lists[:n, k - 1] = place(np.concatenate([part.last for part in described]))
         mutual = None
-        if knowledge.structure == "boltzmann2":
+        if STRUCTURES[knowledge.structure].needs_both:
             mutual = np.full(lists.shape, NEVER, dtype=np.int64)
             mutual[:n, k - 1] = np.concatenate([part.mutual for part in described])
     graph = SmallGraph(k, lists, np.empty((0, 0)), mutual_cell=mutual)
@@ -252,7 +257,7 @@ def hold_out(
     knowledge: Knowledge,
 ) -> Block:
     """Some rows of a shard, held out."""
-    touching = incoming if knowledge.structure == "asymmetric" else table
+    touching = incoming if knowledge.nearest else table
     if not knowledge.joint or touching is None:
         return Block(rows, np.empty(0, dtype=np.int64))
     return Block(rows, np.unique(touching.codes[expand(touching.indptr, rows)[1]]))
@@ -283,18 +288,18 @@ def average_held_out(
     mine = own.take(block.rows)
     joined = join_tables([mine, *(part.table(k) for part in described)], n, n_classes)
     reverse = None
-    if knowledge.joint and knowledge.structure == "asymmetric":
+    if knowledge.joint and knowledge.nearest:
         assert incoming is not None
         owner, edge = expand(incoming.indptr, block.rows)
         at = order[np.searchsorted(codes, incoming.codes[edge], sorter=order)]
         indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_rows))])
         reverse = indptr, n_rows + at, incoming.cell[edge]
-    elif knowledge.structure != "asymmetric" and knowledge.joint:
+    elif not knowledge.nearest and knowledge.joint:
         assert table is not None
         _, edge = expand(table.indptr, block.rows)
         at = order[np.searchsorted(codes, table.codes[edge], sorter=order)]
         joined.neighbors[: len(edge)] = n_rows + at
-    elif knowledge.structure == "asymmetric":
+    elif knowledge.nearest:
         none = np.empty(0, dtype=np.int64)
         reverse = np.zeros(n_rows + 1, dtype=np.int64), none, none
     graph = SmallGraph(

@@ -14,7 +14,7 @@ import numpy as np
 
 from kfree.neighbors.flat import expand
 from kfree.neighbors.graph import NEVER, cells
-from kfree.neighbors.structures import Neighborhoods, nearest_lists
+from kfree.neighbors.structures import STRUCTURES, Neighborhoods, nearest_lists
 from kfree.shards.lists import ShardGraph
 from kfree.shards.rows import Plan, Shard, label_of, shard_of
 
@@ -72,17 +72,20 @@ def make_incoming(shard: Shard, edges: Sequence[Edges]) -> ShardTable:
 
 
 def both_sides(shard: Shard, graph: ShardGraph, incoming: ShardTable, structure: str) -> ShardTable:
-    """Neighbors, and the points that have a row as a neighbor: twice, or once if both."""
+    """Neighbors, and the points that have a row as a neighbor, as often as the structure says."""
     n, k_max = graph.codes.shape
     row = np.concatenate([np.repeat(np.arange(n), k_max), _owner(incoming)])
     codes = np.concatenate([graph.codes.ravel(), incoming.codes])
     cell = np.concatenate([np.tile(cells(graph.k), n), incoming.cell])
-    if structure == "boltzmann2":
-        # An edge is there from the smaller of its two cells on.
+    counted = STRUCTURES[structure]
+    if counted.needs_both:
+        # Each pair is there once: from the smaller of its two cells on, or from the larger.
         order = np.lexsort((cell, codes, row))
         row, codes, cell = row[order], codes[order], cell[order]
-        first = np.append(True, (row[1:] != row[:-1]) | (codes[1:] != codes[:-1]))[: len(row)]
-        row, codes, cell = row[first], codes[first], cell[first]
+        again = (row[1:] == row[:-1]) & (codes[1:] == codes[:-1])
+        kept = np.append(True, ~again) if counted.forward else np.append(False, again)
+        kept = kept[: len(row)]
+        row, codes, cell = row[kept], codes[kept], cell[kept]
     return _by_row(shard, row, codes, cell)
 
 
@@ -93,7 +96,7 @@ def label_table(
     small = np.min_scalar_type(len(plan.classes))
     if table is None:
         return nearest_lists(graph.k, label_of(graph.codes, plan).astype(small))
-    by_size = structure == "boltzmann2"
+    by_size = STRUCTURES[structure].by_size
     labels = label_of(table.codes, plan).astype(small)
     return Neighborhoods(graph.k, table.indptr, labels, table.cell, by_size, nearest=False)
 
@@ -120,7 +123,7 @@ def describe(
     if not with_last:
         return Described(wanted, none, around, none, none)
     last = some.codes[:, graph.k - 1]
-    if structure != "boltzmann2" or incoming is None:
+    if not STRUCTURES[structure].needs_both or incoming is None:
         return Described(wanted, none, around, last, none)
     # Where the K-th neighbor has the point as a neighbor too, an edge comes in from it.
     key, cell = _keys(incoming, shard.plan), incoming.cell

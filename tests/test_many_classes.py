@@ -1,0 +1,171 @@
+"""The way for many classes against the slow twin: counts, terms, probabilities; ties among them."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import naive
+from kfree import KFreeClassifier
+from kfree.likelihood import many_classes
+from kfree.likelihood.class_lists import class_lists
+from kfree.likelihood.few_classes import FEW_CLASSES
+from kfree.likelihood.many_classes import LARGEST_STEP, ManyClasses
+from kfree.training import held_out, new_points
+
+N_CLASSES = FEW_CLASSES + 6
+K_VALUES = (4, 12)  # at small K, large beta are left to the general way
+TOLERANCE = 1e-6  # as in test_against_naive
+
+structures = pytest.mark.parametrize("structure", naive.STRUCTURES)
+kinds = pytest.mark.parametrize("kind", ["continuous", "tied"])
+
+
+@cache
+def rows_of(kind):
+    """80 rows, most classes in one or two of them, and four new rows."""
+    rng = np.random.default_rng(8)
+    z = np.concatenate([np.arange(N_CLASSES), rng.integers(0, 9, 80 - N_CLASSES)])
+    X = np.column_stack([z % 7, z // 7]) + rng.normal(size=(len(z), 2))
+    new = X[[0, 5, 40, 66]] + 0.3
+    if kind == "tied":  # whole numbers: many distances, and whole rows, are equal
+        X, new = X.round(), new.round()
+    new[3] += 50.0
+    return X, z, new
+
+
+@cache
+def fitted(kind, structure, **options):
+    X, z, _ = rows_of(kind)
+    return KFreeClassifier(structure=structure, k_values=list(K_VALUES), **options).fit(X, z)
+
+
+def assert_equal(posterior, row, expected):
+    for name in ("class_probabilities", "k_probabilities"):
+        found = getattr(posterior, name)[row]
+        np.testing.assert_allclose(found, getattr(expected, name), rtol=0, atol=TOLERANCE)
+
+
+# --- The whole way -------------------------------------------------------------------------------
+
+
+@structures
+@kinds
+@pytest.mark.parametrize("update", ["joint", "conditional"])
+def test_new_rows(kind, structure, update):
+    X, z, new = rows_of(kind)
+    posterior = fitted(kind, structure, update=update).posterior(new)
+    for i in (1, 3) if structure == "asymmetric" else (1,):
+        expected = naive.dense_quadrature(
+            structure, X, z, new[i], None, N_CLASSES, update, k_values=K_VALUES, n_nodes=401
+        )
+        assert_equal(posterior, i, expected)
+
+
+@structures
+@pytest.mark.parametrize(
+    ("kind", "update"),
+    # In ties a row that comes back as a new one loses its place; conditionally the graph stays.
+    [("continuous", "joint"), ("continuous", "conditional"), ("tied", "conditional")],
+)
+def test_held_out_rows(kind, structure, update):
+    X, z, _ = rows_of(kind)
+    posterior = fitted(kind, structure, update=update).posterior(None)
+    i = 65 if update == "joint" else 30  # one of a common class, or the only one of its own
+    assert ((z == z[i]).sum() == 1) == (i == 30)
+    expected = naive.leave_one_out(
+        naive.dense_quadrature,
+        structure,
+        X,
+        z,
+        i,
+        None,
+        N_CLASSES,
+        update,
+        k_values=K_VALUES,
+        n_nodes=401,
+    )
+    assert_equal(posterior, i, expected)
+
+
+# --- Its parts -----------------------------------------------------------------------------------
+
+
+@structures
+@kinds
+def test_counts_around_points(kind, structure):
+    X, z, _ = rows_of(kind)
+    model = fitted(kind, structure)._model
+    lists = class_lists(model.table, model.labels, model.labels, N_CLASSES)
+    for i, k in enumerate(model.table.k):
+        counts = lists.counts(i)
+        members, denominators = naive.neighborhood(structure, X, int(k))
+        np.testing.assert_array_equal(counts.divisor, denominators)
+        for p, around in enumerate(members):
+            expected = naive.counts(around, z, N_CLASSES)
+            there = slice(counts.indptr[p], counts.indptr[p + 1])
+            assert sorted(counts.value[there]) == sorted(expected[expected > 0])
+            assert counts.n_absent[p] == (expected == 0).sum()
+            assert counts.own[p] == expected[z[p]]
+
+
+def by_class(predictive):
+    """log p(z, z' = c) - log p(z) of every class: (n_rows, n_classes, n_beta)."""
+    slots = predictive.slots
+    found = np.repeat(predictive.absent.value[:, None, :], N_CLASSES, axis=1)
+    found[slots.owner, slots.classes] = predictive.listed.value
+    return found
+
+
+BETA = np.array([1e-3, 0.7, 4.0, 6.9])
+
+
+@kinds
+def test_terms_of_new_rows(kind):
+    X, z, new = rows_of(kind)
+    model = fitted(kind, "asymmetric")._model
+    rows = new_points(model, new, True, model.n_k, None)
+    many = ManyClasses(rows)
+    for i, k in enumerate(model.table.k):
+        predictive, leaves = many.predictive(i, BETA)
+        assert leaves is None
+        training = naive.log_pseudo_likelihood("asymmetric", X, z, BETA, int(k), N_CLASSES)
+        for row, x in enumerate(new):
+            log_p = naive.log_joint("asymmetric", X, z, x, BETA, int(k), N_CLASSES)
+            np.testing.assert_allclose(by_class(predictive)[row], log_p - training, atol=1e-9)
+
+
+@kinds
+def test_terms_of_held_out_rows(kind):
+    X, z, _ = rows_of(kind)
+    model = fitted(kind, "asymmetric")._model
+    some = np.array([0, 3, 41, 65])
+    many = ManyClasses(held_out(model, some, True))
+    for i, k in enumerate(model.table.k):
+        predictive, leaves = many.predictive(i, BETA)
+        graph = naive.neighborhood("asymmetric", X, int(k))  # stays, whatever the label is
+        training = naive.log_sum_of_terms(naive.terms_of(graph, z, N_CLASSES), BETA)
+        for row, n in enumerate(some):
+            labels = [[*z[:n], c, *z[n + 1 :]] for c in range(N_CLASSES)]
+            log_p = naive.log_sums([naive.terms_of(graph, z, N_CLASSES) for z in labels], BETA)
+            found = by_class(predictive)[row] + leaves.value[row]
+            np.testing.assert_allclose(found, log_p - training, atol=1e-9)
+
+
+# --- Controls ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", ["new", "held out"])
+def test_this_way_is_taken(rows, monkeypatch):
+    """Otherwise the comparisons above would be about another one."""
+    model = fitted("continuous", "asymmetric")
+    given = rows_of("continuous")[2] if rows == "new" else None
+    before, right = model.predict_proba(given), many_classes._totals
+    monkeypatch.setattr(many_classes, "_totals", lambda *of: right(*of) ** 1.1)
+    assert np.abs(model.predict_proba(given) - before).max() > 1e-3
+
+
+def test_where_digits_would_be_lost_another_way_is_taken():
+    model = fitted("continuous", "asymmetric")._model
+    many = ManyClasses(new_points(model, rows_of("continuous")[2], True, model.n_k, None))
+    assert many.predictive(0, np.array([1.01 * LARGEST_STEP * K_VALUES[0]])) is None
