@@ -88,7 +88,7 @@ def whole_sum(
     """The training sum of little data, all of it in one place and in the order of the whole."""
     order = np.argsort(np.concatenate([shard.ids for shard in shards]))
     labels = np.concatenate([shard.labels for shard in shards])[order]
-    table = join_tables(tables, 0, 0).take(order)
+    table = join_tables(tables, 0, 0, tables[0].k).take(order)
     return TrainingSum(table, np.arange(n_classes), n_classes, None, labels)
 
 

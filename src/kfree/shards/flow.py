@@ -75,6 +75,7 @@ class Fitted:
     likelihood: Any  # task
     structure: str
     joint: bool
+    n_usual: int  # with how many candidates new rows are searched for at first
 
     @property
     def lengths(self) -> list:
@@ -219,34 +220,55 @@ def train(
     )
     likelihood, know = engine.keep([known, engine.task("knowledge", as_it_is, knowledge)])
     return Fitted(
-        shards, neighbors, candidates, prior, posterior, know, likelihood, structure, joint
+        shards,
+        neighbors,
+        candidates,
+        prior,
+        posterior,
+        know,
+        likelihood,
+        structure,
+        joint,
+        open_rows.n_usual(knowledge),
     )
 
 
 def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -> list:
     """Tasks for what is known of the new rows of each part."""
     task, shards, know = engine.task, fitted.shards, fitted.knowledge
-    each = list(zip(shards.shards, fitted.neighbors.graphs, strict=True))
-    k, boxes = int(fitted.candidates.k[-1]), shards.boxes
+    n_k, boxes = fitted.n_usual, shards.boxes
+    k = int(fitted.candidates.k[n_k - 1])
     found = []
     for i, part in enumerate(parts):
         points = task("read-new", rows.read_new, settings, part, shards.plan_task, i)
-        home = [
-            task("meet-at-home", open_rows.meet_at_home, *pair, know, points, boxes, at=s)
-            for s, pair in enumerate(each)
-        ]
+        home = _met(engine, fitted, "meet-at-home", open_rows.meet_at_home, points, boxes, n_k)
         reach = task("reach", open_rows.reach_after, points, home, k)
-        away = [
-            task("meet", open_rows.meet_elsewhere, *pair, know, points, boxes, reach, at=s)
-            for s, pair in enumerate(each)
-        ]
-        arrived = task("arrive", open_rows.arrive, points, [*home, *away], know)
-        last = fitted.structure != "asymmetric"
-        described = _describe(engine, fitted, fitted.neighbors.incoming, arrived, last)
-        found.append(
-            task("average", open_rows.average_new, arrived, described, know, fitted.likelihood)
-        )
+        args = points, boxes, reach, n_k
+        away = _met(engine, fitted, "meet", open_rows.meet_elsewhere, *args)
+        known = _known(engine, fitted, points, [*home, *away], n_k)
+        answer = task("average", open_rows.average_new, *known, know, fitted.likelihood)
+        if n_k < len(fitted.candidates):
+            again = task("points-asking", open_rows.points_asking, points, answer)
+            met = _met(engine, fitted, "meet-again", open_rows.meet_again, again)
+            known = _known(engine, fitted, again, met, len(fitted.candidates))
+            args = answer, *known, know, fitted.likelihood
+            answer = task("average-farther", open_rows.average_farther, *args)
+        found.append(task("averages", getattr, answer, "average"))
     return found
+
+
+def _met(engine: Engine, fitted: Fitted, name: str, meet: Callable, *args: Any) -> list:
+    """Tasks for what new rows meet in each shard."""
+    each = enumerate(zip(fitted.shards.shards, fitted.neighbors.graphs, strict=True))
+    return [engine.task(name, meet, *pair, fitted.knowledge, *args, at=s) for s, pair in each]
+
+
+def _known(engine: Engine, fitted: Fitted, points: Any, met: list, n_k: int) -> tuple[Any, list]:
+    """Tasks for where new rows stand, and for the points that have yet to be described for it."""
+    arrived = engine.task("arrive", open_rows.arrive, points, met, fitted.knowledge, n_k)
+    if fitted.structure == "asymmetric":
+        return arrived, []
+    return arrived, _describe(engine, fitted, fitted.neighbors.incoming, arrived, n_k, True)
 
 
 def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
@@ -262,7 +284,7 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
         for a in range(0, n, HELD_OUT_ROWS):
             chosen = np.arange(a, min(a + HELD_OUT_ROWS, n))
             block = task("hold-out", open_rows.hold_out, chosen, side, into, know, at=s)
-            described = _describe(engine, fitted, incoming, block, False)
+            described = _describe(engine, fitted, incoming, block, len(fitted.candidates), False)
             args = block, shard, near.around[s], side, into, described, know, fitted.likelihood
             blocks.append(task("average", open_rows.average_held_out, *args, at=s))
         if n:
@@ -278,9 +300,11 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
     ]
 
 
-def _describe(engine: Engine, fitted: Fitted, incoming: list, asking: Any, with_last: bool) -> list:
+def _describe(
+    engine: Engine, fitted: Fitted, incoming: list, asking: Any, n_k: int, with_last: bool
+) -> list:
     near, wanted = fitted.neighbors, engine.task("wanted", getattr, asking, "wanted")
-    describe = partial(tables.describe, structure=fitted.structure, with_last=with_last)
+    describe = partial(tables.describe, structure=fitted.structure, with_last=with_last, n_k=n_k)
     asked = [wanted] * len(near.graphs)
     args = fitted.shards.shards, near.graphs, near.tables, incoming, asked
     return _each(engine, "around-points", describe, *args)
