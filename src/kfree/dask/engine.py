@@ -89,6 +89,12 @@ class Engine:
         self._kept += kept
         return kept
 
+    def forget(self, tasks: Sequence[Any]) -> None:
+        """Let go of results that were kept; what is being made of them goes on."""
+        gone = set(map(id, tasks))
+        self._kept = [kept for kept in self._kept if id(kept) not in gone]
+        _release(_futures(tasks))
+
     def fetch(self, tasks: Sequence[Any], what: str) -> list:
         """The results of tasks, which are small; `what` names them if they are lost."""
         from concurrent.futures import CancelledError
@@ -113,10 +119,14 @@ class Engine:
 
     def drop(self) -> None:
         """Leave nothing on the workers."""
-        from distributed import futures_of
-
-        _release(futures_of(self._kept))
+        _release(_futures(self._kept))
         self._kept = []
+
+
+def _futures(tasks: Sequence[Any]) -> list:
+    from distributed import futures_of
+
+    return futures_of([task for task in tasks if task is not None])
 
 
 def _release(futures: Sequence[Any]) -> None:

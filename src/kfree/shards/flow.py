@@ -116,6 +116,7 @@ def spread(engine: Engine, parts: list, plan: rows.Plan, first: np.ndarray) -> S
         [task("shard", rows.make_shard, s, known, of, at=s) for s, of in enumerate(pieces)]
     )
     n_points = engine.fetch(_each(engine, "count-rows", _n_points, shards), "shards")
+    engine.forget(parts)
     each = _each(engine, "box", rows.box_of, shards)
     (boxes,) = engine.keep([task("boxes", rows.make_boxes, n_points, each)])
     return Shards(plan, known, shards, n_points, boxes, first)
@@ -126,17 +127,20 @@ def merged_lists(
     shards: Shards,
     k: int,
     chosen: list | None = None,
-    merge: Callable = lists.merge,
+    merge: Callable = lists.merge_found,
+    after: list | None = None,
 ) -> list:
     """Tasks for the k nearest others of all rows, or of the rows `chosen` in each shard.
 
-    `merge` makes of lists what is wanted.
+    `merge` makes of lists what is wanted. Nothing is begun in a shard before what `after` has for
+    it is there.
     """
     task, number = engine.task, range(len(shards.shards))
     picked = [None] * len(number) if chosen is None else chosen
+    before = [None] * len(number) if after is None else after
     merged = []
     for s in number:
-        args = shards.shards[s], shards.boxes, k, picked[s]
+        args = shards.shards[s], shards.boxes, k, picked[s], before[s]
         # One task, so that what is long stays where it was found.
         both = task("own-lists", lists.lists_and_visitors, *args, at=s)
         found = []
@@ -144,8 +148,7 @@ def merged_lists(
             if t != s and shards.n_points[t] and shards.n_points[s]:
                 guests = task("visitors", getitem, both, t + 1, at=s)
                 found.append(task("visit", lists.receive, shards.shards[t], guests, k, at=t))
-        own = task("lists", getitem, both, 0, at=s)
-        merged.append(task("merge-lists", merge, own, found, k, at=s))
+        merged.append(task("merge-lists", merge, both, found, k, at=s))
     return merged
 
 
@@ -165,8 +168,14 @@ def likely_k_max(engine: Engine, shards: Shards, limit: int, prior: GammaPrior) 
 
 def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str) -> Neighbors:
     """The neighbors of all rows for the candidates `k`."""
-    merge = partial(lists.merge_in_cells, candidates=k)
-    graphs = engine.keep(merged_lists(engine, shards, int(k[-1]), merge=merge))
+    merge, parts = partial(lists.merge_in_cells, candidates=k), []
+    # One half of the rows after the other: lists with distances take much more memory than what is
+    # kept of them.
+    for half in range(2):
+        chosen = [range(half * n // 2, (half + 1) * n // 2) for n in shards.n_points]
+        after = parts[-1] if parts else None
+        parts.append(merged_lists(engine, shards, int(k[-1]), chosen, merge, after))
+    graphs = engine.keep(_each(engine, "join-lists", lists.join_graphs, *parts))
     incoming: list = [None] * len(graphs)
     sides: list = [None] * len(graphs)
     if structure != "asymmetric":
@@ -213,6 +222,7 @@ def train(
         if k == limit:
             warn_of_tail(k, tail, stacklevel=5)
             break
+        engine.forget([*neighbors.graphs, *neighbors.incoming, *neighbors.tables, known])
         k = min(2 * k, limit)
     joint = settings.update == "joint"
     knowledge = open_rows.Knowledge(

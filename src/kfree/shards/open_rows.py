@@ -36,6 +36,8 @@ from kfree.shards.rows import MARGIN, Boxes, Plan, Shard, label_of
 from kfree.shards.tables import Described, ShardTable, describe, join_tables
 from kfree.training import KnownPosteriors, Model
 
+# How many rows are averaged at a time: memory is shared with a shard here.
+AVERAGED = 256
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -148,9 +150,9 @@ def meet(
         described = describe(shard, graph, None, None, codes, knowledge.structure, False, n_k)
     return Meeting(
         found,
-        rows[near.reverse_row],
+        rows[near.reverse_row].astype(np.int32),
         shard.codes[near.reverse_point],
-        near.reverse_cell,
+        near.reverse_cell.astype(np.min_scalar_type(n_k)),
         described,
         shard.codes[touched],
         graph.codes[touched][:, graph.k[:n_k] - 1],
@@ -229,9 +231,9 @@ def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge, n_k
     return Arrived(
         n_k,
         forward,
-        row[order],
+        row[order].astype(np.int64),
         code[order],
-        cell[order],
+        cell[order].astype(np.int64),
         [meeting.described for meeting in met if meeting.described is not None],
         np.unique(np.concatenate(wanted)),
     )
@@ -405,7 +407,7 @@ def _average(
     known = every
     if rows.n_candidates < model.n_k:
         every = replace(every, farther=note)
-    step = block_rows(model, knowledge.joint, "quadrature")
+    step = min(AVERAGED, block_rows(model, knowledge.joint, "quadrature"))
     starts = range(0, rows.n_rows, step)
     if not len(starts):
         n_k = model.n_k
