@@ -39,12 +39,12 @@ QUICK_ROWS = 5_000
 FEATURES = (8, 3)
 SHARDS = (2, 4, 8, 16)
 MIB = 2**20
-# As docs/scale.md advises: what Dask sets otherwise has every large array cost page faults, and has
-# workers look at themselves a hundred times a second.
+# As docs/scale.md advises.
 SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**27,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
     "distributed.worker.profile.enabled": False,
+    "optimization.fuse.active": False,
 }
 # What is aimed at with 4 shards by space: at most so many times the CPU seconds of one process, by
 # features, and at most this part of its memory.
@@ -296,7 +296,7 @@ def report(found: list[Measured], n_rows: int) -> str:
     text = (
         f"{n_rows:,} training rows, {N_NEW:,} new rows, {N_CLASSES} classes "
         "(`benchmarks/speed/data.py`), 2 workers of one thread on one machine with the settings "
-        "under [Memory settings](#what-moves-and-what-is-kept-where). Each line was measured once. "
+        "under [Settings](#settings). Each line was measured once. "
         "CPU seconds are those of all processes together, workers, scheduler and client, from the "
         "start of `fit` to its end, and what they take while they wait is among them. Memory is "
         "what a process had at its peak, with the prediction, above what it had before it saw a "

@@ -19,6 +19,11 @@ from scipy import sparse
 
 from kfree.shards import counting, lists, open_rows, rows, tables
 
+CLOSED = (
+    "The Dask client was closed or lost its scheduler, and with it what the workers held for this "
+    "classifier; connect a new client and fit again."
+)
+
 
 def task(name: str, function: Callable, *args: Any) -> Any:
     """A call that Dask makes when it is asked to; its name is what the dashboard shows."""
@@ -107,6 +112,8 @@ class Engine:
         except BaseException as error:
             lost = [i for i, future in enumerate(futures) if future.status in ("cancelled", "lost")]
             _release(futures)
+            if isinstance(error, Exception) and self.client.status != "running":
+                raise RuntimeError(CLOSED) from error
             if lost or isinstance(error, (CancelledError, FutureCancelledError)):
                 which = f" {', '.join(map(str, lost))}" if lost else ""
                 raise RuntimeError(
@@ -159,10 +166,7 @@ def find_client(client: Any) -> Any:
 def check_open(client: Any) -> None:
     """Raise if a client was closed."""
     if client.status not in ("running", "connecting"):
-        raise RuntimeError(
-            "The Dask client was closed, and with it what the workers held for this classifier; "
-            "connect a new client and fit again."
-        )
+        raise RuntimeError(CLOSED)
 
 
 def n_threads(client: Any) -> int:

@@ -263,7 +263,7 @@ def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -
             known = _known(engine, fitted, again, met, len(fitted.candidates))
             args = answer, *known, know, fitted.likelihood
             answer = task("average-farther", open_rows.average_farther, *args)
-        found.append(task("averages", getattr, answer, "average"))
+        found.append(task("answer", getattr, answer, "average"))
     return found
 
 
