@@ -168,7 +168,8 @@ def likely_k_max(engine: Engine, shards: Shards, limit: int, prior: GammaPrior) 
 
 def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str) -> Neighbors:
     """The neighbors of all rows for the candidates `k`."""
-    merge, parts = partial(lists.merge_in_cells, candidates=k), []
+    merge = partial(lists.merge_in_cells, candidates=k)
+    parts: list[list] = []
     # One half of the rows after the other: lists with distances take much more memory than what is
     # kept of them.
     for half in range(2):
@@ -261,8 +262,8 @@ def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -
             again = task("points-asking", open_rows.points_asking, points, answer)
             met = _met(engine, fitted, "meet-again", open_rows.meet_again, again)
             known = _known(engine, fitted, again, met, len(fitted.candidates))
-            args = answer, *known, know, fitted.likelihood
-            answer = task("average-farther", open_rows.average_farther, *args)
+            better = answer, *known, know, fitted.likelihood
+            answer = task("average-farther", open_rows.average_farther, *better)
         found.append(task("answer", getattr, answer, "average"))
     return found
 

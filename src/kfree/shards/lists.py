@@ -74,7 +74,8 @@ def own_lists(shard: Shard, k: int, rows: np.ndarray | None = None) -> Lists:
     code_type = shard.plan.code_type
     if k < 1 or not len(which):
         return Lists(np.empty((len(which), 0), dtype=code_type), np.empty((len(which), 0)))
-    codes, distances = np.empty((len(which), k), dtype=code_type), np.empty((len(which), k))
+    codes: np.ndarray = np.empty((len(which), k), dtype=code_type)
+    distances = np.empty((len(which), k))
     # Rows that lie together are searched for together, and memory holds little besides the lists.
     order = together(shard.points[which])
     for a in range(0, len(which), SEARCHED):
@@ -112,10 +113,10 @@ def lists_and_visitors(
 
     Tasks may be given what they have to wait for.
     """
-    rows = None if rows is None else np.asarray(rows, dtype=np.int64)
-    own = own_lists(shard, k, rows)
+    which = None if rows is None else np.asarray(rows, dtype=np.int64)
+    own = own_lists(shard, k, which)
     others = range(shard.plan.n_shards)
-    return [own, *(visitors(shard, own, boxes, k, other, rows) for other in others)]
+    return [own, *(visitors(shard, own, boxes, k, other, which) for other in others)]
 
 
 def receive(shard: Shard, guests: Visitors, k: int) -> Found:

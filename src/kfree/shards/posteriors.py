@@ -22,7 +22,7 @@ from kfree.training import KnownPosteriors, beta_posterior, together
 
 # Up to so many neighbors in all (8 MB as labels), the training sum is made in one place.
 FEW_NEIGHBORS = 1 << 20
-# Up to so many patterns of all shards (about 20 MB as terms) are added up on one worker and go along with
+# Up to so many patterns of all shards (about 20 MB) are added up on one worker and go along with
 # the rows to be predicted. More of them are added up for a few candidates of K at a time, about so
 # many patterns.
 FEW_PATTERNS = 1 << 17
