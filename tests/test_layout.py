@@ -68,6 +68,7 @@ MAY_IMPORT["shards"] = {
     "inference",
     "likelihood",
     "neighbors",
+    "reach",
     "training",
     "validation",
 }

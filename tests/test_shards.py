@@ -23,6 +23,9 @@ class AtOnce:
     def keep(self, tasks):
         return list(tasks)
 
+    def forget(self, tasks):
+        pass
+
     def fetch(self, tasks, what):
         return list(tasks)
 
@@ -153,6 +156,37 @@ def test_the_most_probable_k():
     X, y = blobs(300, 3, 3)
     fitted, one = train(X, y, 4, True, k_max=40, average=False)
     check_probabilities(fitted, one, blobs(50, 3, 3, seed=1)[0])
+
+
+def crowd(n, seed=0):
+    """A chessboard, and far from it points that all are nearer to their middle than each other.
+
+    All of them have points of another class as their nearest: the lowest index wins a tie.
+    """
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, 20))
+    X[:, :2] = rng.uniform(0.0, 4.0, (n, 2))
+    around = 30.0 + np.concatenate([np.eye(20), -np.eye(20)])
+    y = np.floor(X).sum(axis=1).astype(int) % 2
+    return np.concatenate([X, around]), np.concatenate([y, np.arange(40) < 3])
+
+
+@pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
+def test_rows_that_ask_for_more_are_searched_for_again(structure, monkeypatch):
+    fitted, one = train(*crowd(600), 4, True, k_values=[1, 2, 3, 60], structure=structure)
+    assert fitted.n_usual == 3
+    new = np.concatenate([crowd(20, seed=1)[0][:20], np.full((1, 20), 30.0)])
+    asked, farther = [], open_rows.average_farther
+
+    def forgets_them_first(answer, *args):
+        asked.append(answer.asking)
+        answer.average.class_probabilities[answer.asking] = np.nan
+        return farther(answer, *args)
+
+    monkeypatch.setattr(open_rows, "average_farther", forgets_them_first)
+    found = probabilities(flow.average_of_new(AtOnce(), fitted, one, [new]))
+    np.testing.assert_allclose(found, one.predict_proba(new), rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(asked, [[20]])  # who enters 40 neighborhoods at once
 
 
 @pytest.mark.parametrize(

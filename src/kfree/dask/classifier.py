@@ -132,8 +132,10 @@ beta_mean_, beta_std_
         by_space = self.partition == "space"
         try:
             fitted = flow.fit(engine, settings, given.parts, labels, n_shards, by_space)
-        except BaseException:
+        except BaseException as error:
             engine.drop()
+            if isinstance(error, Exception):
+                check_open(client)  # says so, if that is why
             raise
         self.close()
         validation.remember_features(self, given.meta)

@@ -19,6 +19,11 @@ from scipy import sparse
 
 from kfree.shards import counting, lists, open_rows, rows, tables
 
+CLOSED = (
+    "The Dask client was closed or lost its scheduler, and with it what the workers held for this "
+    "classifier; connect a new client and fit again."
+)
+
 
 def task(name: str, function: Callable, *args: Any) -> Any:
     """A call that Dask makes when it is asked to; its name is what the dashboard shows."""
@@ -89,6 +94,12 @@ class Engine:
         self._kept += kept
         return kept
 
+    def forget(self, tasks: Sequence[Any]) -> None:
+        """Let go of results that were kept; what is being made of them goes on."""
+        gone = set(map(id, tasks))
+        self._kept = [kept for kept in self._kept if id(kept) not in gone]
+        _release(_futures(tasks))
+
     def fetch(self, tasks: Sequence[Any], what: str) -> list:
         """The results of tasks, which are small; `what` names them if they are lost."""
         from concurrent.futures import CancelledError
@@ -101,6 +112,8 @@ class Engine:
         except BaseException as error:
             lost = [i for i, future in enumerate(futures) if future.status in ("cancelled", "lost")]
             _release(futures)
+            if isinstance(error, Exception) and self.client.status != "running":
+                raise RuntimeError(CLOSED) from error
             if lost or isinstance(error, (CancelledError, FutureCancelledError)):
                 which = f" {', '.join(map(str, lost))}" if lost else ""
                 raise RuntimeError(
@@ -113,10 +126,14 @@ class Engine:
 
     def drop(self) -> None:
         """Leave nothing on the workers."""
-        from distributed import futures_of
-
-        _release(futures_of(self._kept))
+        _release(_futures(self._kept))
         self._kept = []
+
+
+def _futures(tasks: Sequence[Any]) -> list:
+    from distributed import futures_of
+
+    return futures_of([task for task in tasks if task is not None])
 
 
 def _release(futures: Sequence[Any]) -> None:
@@ -149,10 +166,7 @@ def find_client(client: Any) -> Any:
 def check_open(client: Any) -> None:
     """Raise if a client was closed."""
     if client.status not in ("running", "connecting"):
-        raise RuntimeError(
-            "The Dask client was closed, and with it what the workers held for this classifier; "
-            "connect a new client and fit again."
-        )
+        raise RuntimeError(CLOSED)
 
 
 def n_threads(client: Any) -> int:

@@ -52,6 +52,17 @@ class Terms:
     n_points: np.ndarray  # (n_terms,)
 
 
+@dataclass(frozen=True)
+class Patterns:
+    """The distinct patterns of one candidate of K, ordered by hash."""
+
+    key: np.ndarray  # (n,) a hash
+    counts: np.ndarray  # (n, n_classes) how often classes occur, rising
+    own: np.ndarray  # (n,) how often the own class does
+    divisor: np.ndarray  # (n,)
+    n_points: np.ndarray  # (n,) how many points show it
+
+
 class Curves:
     """log p(z | beta, K) and its derivatives in beta, for the candidates `which` of some terms.
 
@@ -63,8 +74,9 @@ class Curves:
     the sums over classes are then one sparse product.
     """
 
-    def __init__(self, terms: Terms, which: np.ndarray) -> None:
-        counts = terms.counts
+    def __init__(self, terms: Terms, which: np.ndarray, held: int = BLOCK_TERMS) -> None:
+        """`held` is how many (term, beta) values one evaluation holds."""
+        counts, self._held = terms.counts, held
         self.candidate = np.searchsorted(which, terms.candidate)  # place in `which`
         self.starts = np.searchsorted(self.candidate, np.arange(len(which) + 1))
         n = len(self.candidate)
@@ -88,6 +100,8 @@ class Curves:
         of_group, below = np.divmod(rates, n_below)
         self.rate_candidate, divisor = np.divmod(groups[of_group], n_divisor)
         self.rate = below / divisor
+        if len(below) < 1 << 31:  # else scipy keeps all of them in 64 bits
+            column, indptr = column.astype(np.int32), indptr.astype(np.int32)
         self.classes = sparse.csr_array((number, column, indptr), shape=(n, len(self.rate)))
         self.n_points = terms.n_points.astype(float)
         self._points = sparse.csr_array((self.n_points, np.arange(n), self.starts))
@@ -123,7 +137,7 @@ class Curves:
             square = (classes @ (rate * rate * weight)) / total
             return value, points @ (mean - own_rate), points @ (mean * mean - square)
 
-        step = max(1, BLOCK_TERMS // max(1, len(of_term)))
+        step = max(1, self._held // max(1, len(of_term)))
         parts = [sums(every[:, a : a + step]) for a in range(0, beta.shape[1], step)]
         return tuple(
             np.concatenate(part, axis=1)[which - first] for part in zip(*parts, strict=True)
@@ -228,14 +242,21 @@ class TrainingSum:
 def count_patterns(
     table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int
 ) -> Terms:
-    """The patterns that points show at each candidate of K.
+    """The patterns that points show at each candidate of K."""
+    each = patterns_by_candidate(table, labels, own, n_classes)
+    return one_after_the_other([pattern_terms(i, found) for i, found in enumerate(each)])
+
+
+def patterns_by_candidate(
+    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int
+) -> Iterator[Patterns]:
+    """The same, candidate after candidate.
 
     A multiset of counts is hashed as the sum of a random word for each count. Two of 10^5 patterns
     share a 64-bit hash with probability below 10^-9.
     """
     counts = RisingCounts(table, labels, n_classes)
     each = np.arange(table.n_points)
-    parts = []
     for i in range(len(table.k)):
         count = counts.rise_to(i)
         own_count = count[own, each]
@@ -246,30 +267,33 @@ def count_patterns(
         order = np.argsort(key[shown_by])
         shown_by, n_points = shown_by[order], n_points[order]
         shown = np.sort(count[:, shown_by], axis=0).T  # whoever shows it, in the same order
-        present = shown > 0
-        n_present = present.sum(axis=1)
-        parts.append(
-            Terms(
-                np.full(len(shown_by), i),
-                key[shown_by],
-                Counts(
-                    np.concatenate([[0], np.cumsum(n_present)]),
-                    shown[present],
-                    n_classes - n_present,
-                    own_count[shown_by],
-                    counts.divisor(i)[shown_by],
-                ),
-                n_points,
-            )
-        )
-    return _one_after_the_other(parts)
+        divisor = counts.divisor(i)[shown_by]
+        yield Patterns(key[shown_by], shown, own_count[shown_by], divisor, n_points)
+
+
+def pattern_terms(i: int, found: Patterns) -> Terms:
+    """The patterns of the i-th candidate as terms."""
+    present = found.counts > 0
+    n_present = present.sum(axis=1)
+    return Terms(
+        np.full(len(found.key), i),
+        found.key,
+        Counts(
+            np.concatenate([[0], np.cumsum(n_present)]),
+            found.counts[present],
+            found.counts.shape[1] - n_present,
+            found.own,
+            found.divisor,
+        ),
+        found.n_points,
+    )
 
 
 def together(parts: list[Terms]) -> Terms:
     """The terms of all parts of the data, in an order that does not depend on the parts."""
     if len(parts) == 1:
         return parts[0]
-    found = _one_after_the_other(parts)
+    found = one_after_the_other(parts)
     order = np.lexsort((found.key, found.candidate))
     key, candidate = found.key[order], found.candidate[order]
     first = np.append(True, (key[1:] != key[:-1]) | (candidate[1:] != candidate[:-1]))
@@ -278,7 +302,8 @@ def together(parts: list[Terms]) -> Terms:
     return Terms(candidate[starts], key[starts], take(found.counts, order[starts]), n_points)
 
 
-def _one_after_the_other(parts: list[Terms]) -> Terms:
+def one_after_the_other(parts: list[Terms]) -> Terms:
+    """Terms in the order of the parts."""
     length = np.concatenate([np.diff(part.counts.indptr) for part in parts])
     counts = Counts(
         np.concatenate([[0], np.cumsum(length)]),

@@ -8,19 +8,20 @@ it needs no other shard. Tables of neighborhoods hold labels in place of points 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from kfree.inference.prior import GammaPrior
-from kfree.likelihood.terms import take
 from kfree.likelihood.training_sum import (
     FEW_CLASSES,
-    PART_EDGES,
     Curves,
+    Patterns,
     Terms,
     TrainingSum,
-    count_patterns,
-    together,
+    one_after_the_other,
+    pattern_terms,
+    patterns_by_candidate,
 )
 from kfree.neighbors.structures import Neighborhoods, nearest_lists
 from kfree.shards.lists import Lists, make_graph
@@ -28,7 +29,9 @@ from kfree.shards.rows import Plan, Shard, label_of
 from kfree.shards.tables import join_tables
 from kfree.training import pilot_k_max
 
-_NO_TERMS = np.empty(0, dtype=np.int64)
+# About how many patterns are evaluated at a time, and how many (pattern, beta) values are held.
+EVALUATED = 1 << 15
+HELD = 1 << 19
 
 
 class MergedSum(TrainingSum):
@@ -45,41 +48,84 @@ class MergedSum(TrainingSum):
         return self._terms
 
 
-def count_shard(shard: Shard, table: Neighborhoods) -> Terms | None:
-    """The patterns that the rows of a shard show; None if it has no rows."""
+@dataclass(frozen=True)
+class SeveralCurves:
+    """The log likelihood of candidates in groups, of which one at a time is evaluated."""
+
+    first: np.ndarray  # (n_groups + 1,) the first candidate of each
+    each: list[Curves]
+
+    def __call__(self, beta: np.ndarray, derivatives: bool, which: np.ndarray) -> tuple:
+        """As `Curves`."""
+        group = np.searchsorted(self.first, which, side="right") - 1
+        values = []
+        for g in np.unique(group):
+            here = group == g
+            values.append(self.each[g](beta[here], derivatives, which[here] - self.first[g]))
+        return in_order_of_candidates(values)
+
+
+def count_shard(shard: Shard, table: Neighborhoods) -> list[Patterns] | None:
+    """The patterns that the rows of a shard show at each candidate; None if it has no rows."""
     if not shard.n_points:
         return None
     n_classes = len(shard.plan.classes)
-    n, labels = shard.n_points, np.arange(n_classes)
-    step = max(1, PART_EDGES // max(1, len(table.neighbors) // n))
-    parts = [np.arange(a, min(a + step, n)) for a in range(0, n, step)]
-    return together(
-        [count_patterns(table.take(part), labels, shard.labels[part], n_classes) for part in parts]
-    )
+    found = patterns_by_candidate(table, np.arange(n_classes), shard.labels, n_classes)
+    return [_small(patterns) for patterns in found]
 
 
-def n_terms(terms: Terms | None, n_k: int) -> np.ndarray:
+def _small(patterns: Patterns) -> Patterns:
+    """The same in the smallest integers that hold them: there are many, and they travel."""
+
+    def small(values: np.ndarray) -> np.ndarray:
+        return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+    counts = np.ascontiguousarray(small(patterns.counts))
+    rest = small(patterns.own), small(patterns.divisor), small(patterns.n_points)
+    return Patterns(patterns.key, counts, *rest)
+
+
+def n_patterns(found: list[Patterns] | None, n_k: int) -> np.ndarray:
     """How many patterns there are for each candidate: (n_k,)."""
-    return np.bincount(_NO_TERMS if terms is None else terms.candidate, minlength=n_k)
+    return np.array([0] * n_k if found is None else [len(patterns.key) for patterns in found])
 
 
-def add_up(parts: Sequence[Terms | None]) -> Terms:
-    """The patterns of all shards, in an order that does not depend on them."""
-    return together([terms for terms in parts if terms is not None])
+def patterns_of(found: list[Patterns] | None, which: np.ndarray) -> list[Patterns] | None:
+    """The patterns of some candidates."""
+    return None if found is None else [found[i] for i in which]
 
 
-def terms_of(terms: Terms | None, which: np.ndarray) -> Terms | None:
-    """The patterns of candidates that follow each other."""
-    if terms is None:
-        return None
-    chosen = np.arange(*np.searchsorted(terms.candidate, [which[0], which[-1] + 1]))
-    counts = take(terms.counts, chosen)
-    return Terms(terms.candidate[chosen], terms.key[chosen], counts, terms.n_points[chosen])
+def add_up(parts: Sequence[list[Patterns] | None]) -> Terms:
+    """The terms of all shards, in an order that does not depend on them."""
+    each = zip(*(part for part in parts if part is not None), strict=True)
+    terms = [pattern_terms(i, _merged(of_shards)) for i, of_shards in enumerate(each)]
+    return one_after_the_other(terms)
 
 
-def merged_curves(parts: Sequence[Terms | None], which: np.ndarray) -> Curves:
+def _merged(parts: Sequence[Patterns]) -> Patterns:
+    """The patterns of one candidate in all shards."""
+    key, counts, own, divisor, n_points = (
+        np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Patterns)
+    )
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    number = np.add.reduceat(n_points[order].astype(np.int64), starts)
+    order = order[starts]
+    of_terms = own[order].astype(np.int64), divisor[order].astype(float), number
+    return Patterns(key[starts], counts[order].astype(np.int64), *of_terms)
+
+
+def merged_curves(parts: Sequence[list[Patterns] | None]) -> SeveralCurves:
     """The log likelihood of some candidates from the patterns of all shards."""
-    return Curves(add_up(parts), which)
+    full = [part for part in parts if part is not None]
+    size = np.sum([n_patterns(part, len(part)) for part in full], axis=0)
+    groups = groups_of_candidates(size, EVALUATED)
+    each = [
+        Curves(add_up([patterns_of(part, which) for part in full]), np.arange(len(which)), HELD)
+        for which in groups
+    ]
+    return SeveralCurves(np.array([*(which[0] for which in groups), len(size)]), each)
 
 
 def whole_sum(
@@ -88,7 +134,7 @@ def whole_sum(
     """The training sum of little data, all of it in one place and in the order of the whole."""
     order = np.argsort(np.concatenate([shard.ids for shard in shards]))
     labels = np.concatenate([shard.labels for shard in shards])[order]
-    table = join_tables(tables, 0, 0).take(order)
+    table = join_tables(tables, 0, 0, tables[0].k).take(order)
     return TrainingSum(table, np.arange(n_classes), n_classes, None, labels)
 
 
@@ -108,7 +154,7 @@ def shard_curves(shard: Shard, table: Neighborhoods, which: np.ndarray) -> Curve
 
 
 def evaluate(
-    curves: Curves | None, beta: np.ndarray, derivatives: bool, which: np.ndarray
+    curves: Curves | SeveralCurves | None, beta: np.ndarray, derivatives: bool, which: np.ndarray
 ) -> tuple | None:
     """The values of a shard's part."""
     return None if curves is None else curves(beta, derivatives, which)

@@ -18,6 +18,9 @@ class Engine(Protocol):
     def keep(self, tasks: Sequence[Any]) -> list:
         """The same tasks, whose results will be wanted again."""
 
+    def forget(self, tasks: Sequence[Any]) -> None:
+        """Let go of tasks that were kept: nothing new will be made of their results."""
+
     def fetch(self, tasks: Sequence[Any], what: str) -> list:
         """The results of tasks, which are small; `what` names them if they are lost."""
 

@@ -76,6 +76,7 @@ class Fitted:
     likelihood: Any  # task
     structure: str
     joint: bool
+    n_usual: int  # with how many candidates new rows are searched for at first
 
     @property
     def lengths(self) -> list:
@@ -116,6 +117,7 @@ def spread(engine: Engine, parts: list, plan: rows.Plan, first: np.ndarray) -> S
         [task("shard", rows.make_shard, s, known, of, at=s) for s, of in enumerate(pieces)]
     )
     n_points = engine.fetch(_each(engine, "count-rows", _n_points, shards), "shards")
+    engine.forget(parts)
     each = _each(engine, "box", rows.box_of, shards)
     (boxes,) = engine.keep([task("boxes", rows.make_boxes, n_points, each)])
     return Shards(plan, known, shards, n_points, boxes, first)
@@ -126,17 +128,20 @@ def merged_lists(
     shards: Shards,
     k: int,
     chosen: list | None = None,
-    merge: Callable = lists.merge,
+    merge: Callable = lists.merge_found,
+    after: list | None = None,
 ) -> list:
     """Tasks for the k nearest others of all rows, or of the rows `chosen` in each shard.
 
-    `merge` makes of lists what is wanted.
+    `merge` makes of lists what is wanted. Nothing is begun in a shard before what `after` has for
+    it is there.
     """
     task, number = engine.task, range(len(shards.shards))
     picked = [None] * len(number) if chosen is None else chosen
+    before = [None] * len(number) if after is None else after
     merged = []
     for s in number:
-        args = shards.shards[s], shards.boxes, k, picked[s]
+        args = shards.shards[s], shards.boxes, k, picked[s], before[s]
         # One task, so that what is long stays where it was found.
         both = task("own-lists", lists.lists_and_visitors, *args, at=s)
         found = []
@@ -144,8 +149,7 @@ def merged_lists(
             if t != s and shards.n_points[t] and shards.n_points[s]:
                 guests = task("visitors", getitem, both, t + 1, at=s)
                 found.append(task("visit", lists.receive, shards.shards[t], guests, k, at=t))
-        own = task("lists", getitem, both, 0, at=s)
-        merged.append(task("merge-lists", merge, own, found, k, at=s))
+        merged.append(task("merge-lists", merge, both, found, k, at=s))
     return merged
 
 
@@ -166,7 +170,14 @@ def likely_k_max(engine: Engine, shards: Shards, limit: int, prior: GammaPrior) 
 def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str) -> Neighbors:
     """The neighbors of all rows for the candidates `k`."""
     merge = partial(lists.merge_in_cells, candidates=k)
-    graphs = engine.keep(merged_lists(engine, shards, int(k[-1]), merge=merge))
+    parts: list[list] = []
+    # One half of the rows after the other: lists with distances take much more memory than what is
+    # kept of them.
+    for half in range(2):
+        chosen = [range(half * n // 2, (half + 1) * n // 2) for n in shards.n_points]
+        after = parts[-1] if parts else None
+        parts.append(merged_lists(engine, shards, int(k[-1]), chosen, merge, after))
+    graphs = engine.keep(_each(engine, "join-lists", lists.join_graphs, *parts))
     incoming: list = [None] * len(graphs)
     sides: list = [None] * len(graphs)
     if not STRUCTURES[structure].nearest:
@@ -213,6 +224,7 @@ def train(
         if k == limit:
             warn_of_tail(k, tail, stacklevel=5)
             break
+        engine.forget([*neighbors.graphs, *neighbors.incoming, *neighbors.tables, known])
         k = min(2 * k, limit)
     joint = settings.update == "joint"
     knowledge = open_rows.Knowledge(
@@ -220,34 +232,55 @@ def train(
     )
     likelihood, know = engine.keep([known, engine.task("knowledge", as_it_is, knowledge)])
     return Fitted(
-        shards, neighbors, candidates, prior, posterior, know, likelihood, structure, joint
+        shards,
+        neighbors,
+        candidates,
+        prior,
+        posterior,
+        know,
+        likelihood,
+        structure,
+        joint,
+        open_rows.n_usual(knowledge),
     )
 
 
 def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -> list:
     """Tasks for what is known of the new rows of each part."""
     task, shards, know = engine.task, fitted.shards, fitted.knowledge
-    each = list(zip(shards.shards, fitted.neighbors.graphs, strict=True))
-    k, boxes = int(fitted.candidates.k[-1]), shards.boxes
+    n_k, boxes = fitted.n_usual, shards.boxes
+    k = int(fitted.candidates.k[n_k - 1])
     found = []
     for i, part in enumerate(parts):
         points = task("read-new", rows.read_new, settings, part, shards.plan_task, i)
-        home = [
-            task("meet-at-home", open_rows.meet_at_home, *pair, know, points, boxes, at=s)
-            for s, pair in enumerate(each)
-        ]
+        home = _met(engine, fitted, "meet-at-home", open_rows.meet_at_home, points, boxes, n_k)
         reach = task("reach", open_rows.reach_after, points, home, k)
-        away = [
-            task("meet", open_rows.meet_elsewhere, *pair, know, points, boxes, reach, at=s)
-            for s, pair in enumerate(each)
-        ]
-        arrived = task("arrive", open_rows.arrive, points, [*home, *away], know)
-        last = not STRUCTURES[fitted.structure].nearest
-        described = _describe(engine, fitted, fitted.neighbors.incoming, arrived, last)
-        found.append(
-            task("average", open_rows.average_new, arrived, described, know, fitted.likelihood)
-        )
+        args = points, boxes, reach, n_k
+        away = _met(engine, fitted, "meet", open_rows.meet_elsewhere, *args)
+        known = _known(engine, fitted, points, [*home, *away], n_k)
+        answer = task("average", open_rows.average_new, *known, know, fitted.likelihood)
+        if n_k < len(fitted.candidates):
+            again = task("points-asking", open_rows.points_asking, points, answer)
+            met = _met(engine, fitted, "meet-again", open_rows.meet_again, again)
+            known = _known(engine, fitted, again, met, len(fitted.candidates))
+            better = answer, *known, know, fitted.likelihood
+            answer = task("average-farther", open_rows.average_farther, *better)
+        found.append(task("answer", getattr, answer, "average"))
     return found
+
+
+def _met(engine: Engine, fitted: Fitted, name: str, meet: Callable, *args: Any) -> list:
+    """Tasks for what new rows meet in each shard."""
+    each = enumerate(zip(fitted.shards.shards, fitted.neighbors.graphs, strict=True))
+    return [engine.task(name, meet, *pair, fitted.knowledge, *args, at=s) for s, pair in each]
+
+
+def _known(engine: Engine, fitted: Fitted, points: Any, met: list, n_k: int) -> tuple[Any, list]:
+    """Tasks for where new rows stand, and for the points that have yet to be described for it."""
+    arrived = engine.task("arrive", open_rows.arrive, points, met, fitted.knowledge, n_k)
+    if STRUCTURES[fitted.structure].nearest:
+        return arrived, []
+    return arrived, _describe(engine, fitted, fitted.neighbors.incoming, arrived, n_k, True)
 
 
 def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
@@ -263,7 +296,7 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
         for a in range(0, n, HELD_OUT_ROWS):
             chosen = np.arange(a, min(a + HELD_OUT_ROWS, n))
             block = task("hold-out", open_rows.hold_out, chosen, side, into, know, at=s)
-            described = _describe(engine, fitted, incoming, block, False)
+            described = _describe(engine, fitted, incoming, block, len(fitted.candidates), False)
             args = block, shard, near.around[s], side, into, described, know, fitted.likelihood
             blocks.append(task("average", open_rows.average_held_out, *args, at=s))
         if n:
@@ -279,9 +312,11 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
     ]
 
 
-def _describe(engine: Engine, fitted: Fitted, incoming: list, asking: Any, with_last: bool) -> list:
+def _describe(
+    engine: Engine, fitted: Fitted, incoming: list, asking: Any, n_k: int, with_last: bool
+) -> list:
     near, wanted = fitted.neighbors, engine.task("wanted", getattr, asking, "wanted")
-    describe = partial(tables.describe, structure=fitted.structure, with_last=with_last)
+    describe = partial(tables.describe, structure=fitted.structure, with_last=with_last, n_k=n_k)
     asked = [wanted] * len(near.graphs)
     args = fitted.shards.shards, near.graphs, near.tables, incoming, asked
     return _each(engine, "around-points", describe, *args)

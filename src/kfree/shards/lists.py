@@ -35,7 +35,7 @@ _NONE = np.empty(0, dtype=np.int64)
 class Lists:
     """The nearest rows found so far, nearest first."""
 
-    codes: np.ndarray  # (n, k) int64
+    codes: np.ndarray  # (n, k)
     distances: np.ndarray  # (n, k)
 
 
@@ -63,7 +63,7 @@ class ShardGraph:
     """For each row of a shard its nearest others, in cells of the candidates `k`."""
 
     k: np.ndarray  # (n_k,) rising
-    codes: np.ndarray  # (n, k[-1]) int64
+    codes: np.ndarray  # (n, k[-1])
     radii: np.ndarray  # (n, n_k) the distance of the K-th neighbor
 
 
@@ -71,9 +71,11 @@ def own_lists(shard: Shard, k: int, rows: np.ndarray | None = None) -> Lists:
     """The k nearest others of a shard's rows (of some `rows`) inside it, fewer if it is small."""
     which = np.arange(shard.n_points) if rows is None else rows
     k = min(k, shard.n_points - 1)
+    code_type = shard.plan.code_type
     if k < 1 or not len(which):
-        return Lists(np.empty((len(which), 0), dtype=np.int64), np.empty((len(which), 0)))
-    codes, distances = np.empty((len(which), k), dtype=np.int64), np.empty((len(which), k))
+        return Lists(np.empty((len(which), 0), dtype=code_type), np.empty((len(which), 0)))
+    codes: np.ndarray = np.empty((len(which), k), dtype=code_type)
+    distances = np.empty((len(which), k))
     # Rows that lie together are searched for together, and memory holds little besides the lists.
     order = together(shard.points[which])
     for a in range(0, len(which), SEARCHED):
@@ -104,11 +106,17 @@ def visitors(
     return Visitors(go, points[go], reach[go])
 
 
-def lists_and_visitors(shard: Shard, boxes: Boxes, k: int, rows: np.ndarray | None) -> list:
-    """What a shard's rows (some `rows`) find in it, then those that have to visit each shard."""
-    own = own_lists(shard, k, rows)
+def lists_and_visitors(
+    shard: Shard, boxes: Boxes, k: int, rows: Sequence[int] | None, _after: object = None
+) -> list:
+    """What a shard's rows (some `rows`) find in it, then those that have to visit each shard.
+
+    Tasks may be given what they have to wait for.
+    """
+    which = None if rows is None else np.asarray(rows, dtype=np.int64)
+    own = own_lists(shard, k, which)
     others = range(shard.plan.n_shards)
-    return [own, *(visitors(shard, own, boxes, k, other, rows) for other in others)]
+    return [own, *(visitors(shard, own, boxes, k, other, which) for other in others)]
 
 
 def receive(shard: Shard, guests: Visitors, k: int) -> Found:
@@ -181,13 +189,13 @@ def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
     """The k nearest of what rows found at home and elsewhere; every row has at least k entries."""
     n, at_home = lists.codes.shape
     row = np.concatenate([_NONE, *(np.repeat(f.row, f.length) for f in found)])
-    code = np.concatenate([_NONE, *(f.codes for f in found)])
+    code = np.concatenate([lists.codes[:0].ravel(), *(f.codes for f in found)])
     distance = np.concatenate([np.empty(0), *(f.distances for f in found)])
     number = np.bincount(row, minlength=n)
     end = np.cumsum(number)
     order = np.argsort(row, kind="stable")
     code, distance = code[order], distance[order]
-    codes, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k))
+    codes, distances = np.empty((n, k), dtype=code.dtype), np.empty((n, k))
     # Rows that found about as much elsewhere are put in order together.
     by_number = np.argsort(number, kind="stable")
     for a in range(0, n, MERGED):
@@ -196,7 +204,7 @@ def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
         if not more:
             codes[some], distances[some] = lists.codes[some, :k], lists.distances[some, :k]
             continue
-        wide = np.zeros((len(some), at_home + more), dtype=np.int64)
+        wide = np.zeros((len(some), at_home + more), dtype=code.dtype)
         value = np.full(wide.shape, np.nan)
         wide[:, :at_home], value[:, :at_home] = lists.codes[some], lists.distances[some]
         place = np.arange(more)
@@ -209,11 +217,42 @@ def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
     return Lists(codes, distances)
 
 
+def merge_found(own: Sequence, found: Sequence[Found], k: int) -> Lists:
+    """The same of what `lists_and_visitors` gave."""
+    return merge(own[0], found, k)
+
+
 def merge_in_cells(
-    lists: Lists, found: Sequence[Found], k: int, candidates: np.ndarray
+    own: Sequence, found: Sequence[Found], k: int, candidates: np.ndarray
 ) -> ShardGraph:
     """The same in cells of the candidates, whose last is k."""
-    return make_graph(merge(lists, found, k), candidates)
+    lists: Lists = own[0]
+    n = len(lists.codes)
+    codes, radii = np.empty((n, k), dtype=lists.codes.dtype), np.empty((n, len(candidates)))
+    # Some rows at a time, so that memory holds little besides the lists and what they become.
+    for a in range(0, n, SEARCHED):
+        part = slice(a, min(a + SEARCHED, n))
+        some = Lists(lists.codes[part], lists.distances[part])
+        merged = merge(some, [_of_rows(f, part.start, part.stop) for f in found], k)
+        graph = make_graph(merged, candidates)
+        codes[part], radii[part] = graph.codes, graph.radii
+    return ShardGraph(candidates, codes, radii)
+
+
+def join_graphs(first: ShardGraph, second: ShardGraph) -> ShardGraph:
+    """The lists of some rows of a shard and of those that come after them."""
+    codes, radii = (
+        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("codes", "radii")
+    )
+    return ShardGraph(first.k, codes, radii)
+
+
+def _of_rows(found: Found, first: int, last: int) -> Found:
+    """What the rows first..last-1 found, counted from the first; `found.row` rises."""
+    a, b = np.searchsorted(found.row, [first, last])
+    entries = slice(int(found.length[:a].sum()), int(found.length[:b].sum()))
+    length, codes, distances = found.length[a:b], found.codes[entries], found.distances[entries]
+    return Found(found.row[a:b] - first, length, codes, distances)
 
 
 def make_graph(lists: Lists, k: np.ndarray) -> ShardGraph:

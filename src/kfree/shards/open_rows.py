@@ -2,14 +2,16 @@
 
 A new row finds its neighbors, and the points whose neighborhoods it enters, shard by shard. What is
 then known of the touched points is all that the library's own averaging needs: it runs on a small
-model of these points, in which whoever is not touched is no more than a label.
+model of these points, in which whoever is not touched is no more than a label. As on one machine,
+new rows are first searched for with the candidates of K that usually count, and those that ask for
+more are searched for again with all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,10 +26,15 @@ from kfree.neighbors.flat import expand
 from kfree.neighbors.graph import NEVER, NeighborGraph
 from kfree.neighbors.search import Arrivals, Search
 from kfree.neighbors.structures import STRUCTURES, HeldOut, Neighborhoods, NewPoints, OpenRows
+from kfree.reach import n_usual_candidates
 from kfree.shards.lists import Found, Lists, ShardGraph, merge
 from kfree.shards.rows import MARGIN, Boxes, Plan, Shard, label_of
-from kfree.shards.tables import Described, ShardTable, join_tables
+from kfree.shards.tables import Described, ShardTable, describe, join_tables
 from kfree.training import KnownPosteriors, Model
+
+# How many rows are averaged at a time: memory is shared with a shard here.
+AVERAGED = 256
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -61,19 +68,30 @@ class Meeting:
     pair_row: np.ndarray  # (n_pairs,) which new row
     pair_code: np.ndarray  # (n_pairs,) the point whose neighborhood it enters,
     pair_cell: np.ndarray  # (n_pairs,) from which candidate on
-    touched: np.ndarray  # (n,) these points once each, where who they push out matters
-    last: np.ndarray  # (n, n_k) and their K-th neighbors
+    described: Described | None  # these points, where nobody else has to be known
+    touched: np.ndarray  # (n,) else these points once each,
+    last: np.ndarray  # (n, n_k) and their K-th neighbors, whom they push out
 
 
 @dataclass(frozen=True)
 class Arrived:
     """Where new rows stand among the points of all shards."""
 
-    forward: np.ndarray  # (n_rows, k[-1]) codes
+    n_k: int  # for how many of the candidates, the first ones, they were searched for
+    forward: np.ndarray  # (n_rows, k[n_k - 1]) codes
     pair_row: np.ndarray  # (n_pairs,)
     pair_code: np.ndarray  # (n_pairs,)
     pair_cell: np.ndarray  # (n_pairs,)
+    described: list[Described]  # the points that are known already
     wanted: np.ndarray  # (n,) codes, rising: the points that have to be described
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of new rows, and which of them ask to be searched for farther."""
+
+    average: Average
+    asking: np.ndarray  # (n,) rising
 
 
 def home_of(points: np.ndarray, boxes: Boxes, plan: Plan) -> np.ndarray:
@@ -90,9 +108,14 @@ def home_of(points: np.ndarray, boxes: Boxes, plan: Plan) -> np.ndarray:
     return gaps.argmin(axis=0)
 
 
-def widest(graph: ShardGraph) -> float:
-    """How far the neighborhoods of a shard's points reach at most."""
-    return float(graph.radii[:, -1].max(initial=-np.inf))
+def n_usual(knowledge: Knowledge) -> int:
+    """With how many of the candidates new rows are searched for at first."""
+    return n_usual_candidates(_model(knowledge, None, None, None, None))
+
+
+def widest(graph: ShardGraph, n_k: int) -> float:
+    """How far the neighborhoods of a shard's points reach at most, at n_k candidates."""
+    return float(graph.radii[:, n_k - 1].max(initial=-np.inf))
 
 
 def meet(
@@ -102,43 +125,60 @@ def meet(
     points: np.ndarray,
     rows: np.ndarray,
     reach: np.ndarray,
+    n_k: int,
 ) -> Meeting:
     """What new rows meet in a shard: points (n, n_features), of which `rows` look into it.
 
-    `reach` (n,) is how far their neighbors are at most, infinite as long as it is not known.
+    `reach` (n,) is how far their neighbors are at most, infinite as long as it is not known. Only
+    the first n_k candidates are looked at.
     """
-    n_k, k = len(graph.k), min(int(graph.k[-1]), shard.n_points)
+    k = min(int(graph.k[n_k - 1]), shard.n_points)
     none = np.empty(0, dtype=np.int64)
     if not len(rows) or not k:
         empty = Found(none, none, none, np.empty(0))
-        return Meeting(empty, none, none, none, none, np.empty((0, n_k), dtype=np.int64))
+        return Meeting(empty, none, none, none, None, none, np.empty((0, n_k), dtype=np.int64))
     queries, reach = points[rows], reach[rows]
-    radii = graph.radii if knowledge.enters else None
+    radii = graph.radii[:, :n_k] if knowledge.enters else None
     near = shard.search.arrivals(queries, np.arange(1, k + 1), radii)
     flat = near.forward.ravel()
     distances = shard.search.between(queries, np.repeat(np.arange(len(rows)), k), flat)
     distances = distances.reshape(-1, k)
     inside = distances <= reach[:, None] * (1.0 + MARGIN)
     found = Found(rows, inside.sum(axis=1), shard.codes[near.forward[inside]], distances[inside])
-    touched = none
-    if not knowledge.nearest:
-        touched = np.unique(near.reverse_point)
+    touched, described = np.unique(near.reverse_point), None
+    if knowledge.nearest:
+        codes, touched = shard.codes[touched], none
+        described = describe(shard, graph, None, None, codes, knowledge.structure, False, n_k)
     return Meeting(
         found,
-        rows[near.reverse_row],
+        rows[near.reverse_row].astype(np.int32),
         shard.codes[near.reverse_point],
-        near.reverse_cell,
+        near.reverse_cell.astype(np.min_scalar_type(n_k)),
+        described,
         shard.codes[touched],
-        graph.codes[touched][:, graph.k - 1],
+        graph.codes[touched][:, graph.k[:n_k] - 1],
     )
 
 
 def meet_at_home(
-    shard: Shard, graph: ShardGraph, knowledge: Knowledge, points: np.ndarray, boxes: Boxes
+    shard: Shard,
+    graph: ShardGraph,
+    knowledge: Knowledge,
+    points: np.ndarray,
+    boxes: Boxes,
+    n_k: int,
 ) -> Meeting:
     """What the new rows whose home this shard is meet in it."""
     rows = np.flatnonzero(home_of(points, boxes, shard.plan) == shard.number)
-    return meet(shard, graph, knowledge, points, rows, np.full(len(points), np.inf))
+    return meet(shard, graph, knowledge, points, rows, np.full(len(points), np.inf), n_k)
+
+
+def meet_again(
+    shard: Shard, graph: ShardGraph, knowledge: Knowledge, points: np.ndarray
+) -> Meeting:
+    """What the few new rows that ask for more meet in a shard at all candidates."""
+    rows, reach = np.arange(len(points)), np.full(len(points), np.inf)
+    return meet(shard, graph, knowledge, points, rows, reach, len(graph.k))
 
 
 def reach_after(points: np.ndarray, met: Sequence[Meeting], k: int) -> np.ndarray:
@@ -159,6 +199,7 @@ def meet_elsewhere(
     points: np.ndarray,
     boxes: Boxes,
     reach: np.ndarray,
+    n_k: int,
 ) -> Meeting:
     """What the other new rows meet in a shard that is near enough to matter to them."""
     if not shard.n_points:
@@ -167,29 +208,36 @@ def meet_elsewhere(
         gap = boxes.gap(shard.plan.space, points, shard.number)
         near = gap <= reach
         if knowledge.enters:
-            near |= gap <= widest(graph)
+            near |= gap <= widest(graph, n_k)
         near &= home_of(points, boxes, shard.plan) != shard.number
         rows = np.flatnonzero(near)
-    return meet(shard, graph, knowledge, points, rows, reach)
+    return meet(shard, graph, knowledge, points, rows, reach, n_k)
 
 
-def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge) -> Arrived:
+def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge, n_k: int) -> Arrived:
     """All meetings of new rows put together."""
-    k = knowledge.candidates.k
+    k = int(knowledge.candidates.k[n_k - 1])
     n = len(points)
     none = Lists(np.empty((n, 0), dtype=np.int64), np.empty((n, 0)))
-    forward = merge(none, [meeting.found for meeting in met], int(k[-1])).codes
+    forward = merge(none, [meeting.found for meeting in met], k).codes
     row, code, cell = (
         np.concatenate([getattr(meeting, name) for meeting in met])
         for name in ("pair_row", "pair_code", "pair_cell")
     )
     order = np.lexsort((code, row))
-    wanted = [code] if knowledge.joint else []
+    wanted = [np.empty(0, dtype=np.int64)]
     if not knowledge.nearest:
         wanted = [code, forward.ravel()]
         wanted += [part for meeting in met for part in (meeting.touched, meeting.last.ravel())]
-    needed = np.unique(np.concatenate(wanted)) if wanted else np.empty(0, dtype=np.int64)
-    return Arrived(forward, row[order], code[order], cell[order], needed)
+    return Arrived(
+        n_k,
+        forward,
+        row[order].astype(np.int64),
+        code[order],
+        cell[order].astype(np.int64),
+        [meeting.described for meeting in met if meeting.described is not None],
+        np.unique(np.concatenate(wanted)),
+    )
 
 
 @dataclass(frozen=True)
@@ -205,14 +253,19 @@ def average_new(
     described: Sequence[Described],
     knowledge: Knowledge,
     likelihood: TrainingSum | KnownPosteriors,
-) -> Average:
-    """Class probabilities and all else that is known of new rows."""
-    plan, k = knowledge.plan, knowledge.candidates.k
-    codes = np.concatenate([part.codes for part in described])
+) -> Answer:
+    """Class probabilities and all else that is known of new rows.
+
+    `described` are the points that `arrived` wants to be.
+    """
+    plan, k = knowledge.plan, knowledge.candidates.k[: arrived.n_k]
+    # A point that rows of its shard and of others met is there twice, and taken once.
+    described = [*arrived.described, *described]
+    codes = np.concatenate([_NONE, *(part.codes for part in described)])
     order = np.argsort(codes)
     n, n_classes = len(codes), len(plan.classes)
     labels = np.concatenate([label_of(codes, plan), np.arange(n_classes)])
-    table = join_tables([part.table(k) for part in described], n, n_classes)
+    table = join_tables([part.table(k) for part in described], n, n_classes, k)
 
     def place(of: np.ndarray) -> np.ndarray:
         """Where points stand; those that were not described are only labels."""
@@ -229,7 +282,7 @@ def average_new(
         if STRUCTURES[knowledge.structure].needs_both:
             mutual = np.full(lists.shape, NEVER, dtype=np.int64)
             mutual[:n, k - 1] = np.concatenate([part.mutual for part in described])
-    graph = SmallGraph(k, lists, np.empty((0, 0)), mutual_cell=mutual)
+    graph = SmallGraph(knowledge.candidates.k, lists, np.empty((0, 0)), mutual_cell=mutual)
     point = place(arrived.pair_code)
     by_point = np.lexsort((point, arrived.pair_row))
     arrivals = Arrivals(
@@ -240,6 +293,28 @@ def average_new(
     )
     rows = NewPoints(knowledge.structure, graph, arrivals)
     return _average(knowledge, likelihood, graph, table, labels, rows, None)
+
+
+def points_asking(points: np.ndarray, answer: Answer) -> np.ndarray:
+    """The new rows that have to be searched for again."""
+    return points[answer.asking]
+
+
+def average_farther(
+    answer: Answer,
+    arrived: Arrived,
+    described: Sequence[Described],
+    knowledge: Knowledge,
+    likelihood: TrainingSum | KnownPosteriors,
+) -> Answer:
+    """The answer with what is known of the rows that asked, searched for again (`arrived`)."""
+    if not len(answer.asking):
+        return answer
+    better, whole = average_new(arrived, described, knowledge, likelihood).average, {}
+    for name in (field.name for field in fields(Average)):
+        whole[name] = getattr(answer.average, name).copy()
+        whole[name][answer.asking] = getattr(better, name)
+    return Answer(Average(**whole), _NONE)
 
 
 @dataclass(frozen=True)
@@ -286,7 +361,7 @@ def average_held_out(
     n = n_rows + len(codes)  # then come the labels
     labels = np.concatenate([shard.labels[block.rows], label_of(codes, plan), np.arange(n_classes)])
     mine = own.take(block.rows)
-    joined = join_tables([mine, *(part.table(k) for part in described)], n, n_classes)
+    joined = join_tables([mine, *(part.table(k) for part in described)], n, n_classes, k)
     reverse = None
     if knowledge.joint and knowledge.nearest:
         assert incoming is not None
@@ -307,7 +382,7 @@ def average_held_out(
     )
     rows = HeldOut(knowledge.structure, graph, joined, np.arange(n_rows))
     own_labels = shard.labels[block.rows]
-    return _average(knowledge, likelihood, graph, joined, labels, rows, own_labels)
+    return _average(knowledge, likelihood, graph, joined, labels, rows, own_labels).average
 
 
 def _average(
@@ -318,31 +393,46 @@ def _average(
     labels: np.ndarray,
     rows: OpenRows,
     own_labels: np.ndarray | None,
-) -> Average:
+) -> Answer:
     """The library's own averages, of blocks of rows."""
-    n_classes = len(knowledge.plan.classes)
-    model = Model(
-        knowledge.structure,
-        cast(Search, None),  # everybody was found before
-        graph,
-        table,
-        labels,
-        n_classes,
-        knowledge.candidates,
-        knowledge.prior,
-        knowledge.posterior,
-        cast(TrainingSum, likelihood),
-    )
+    n_classes, asked = len(knowledge.plan.classes), [_NONE]
+    model = _model(knowledge, graph, table, labels, likelihood)
     work: Callable = average_by_quadrature if knowledge.average else optimal_by_quadrature
     every = OpenLabels(rows, table, labels, n_classes, knowledge.joint, own_labels)
-    step = block_rows(model, knowledge.joint, "quadrature")
+
+    def note(which: np.ndarray) -> OpenLabels:
+        """Rows that ask to be searched for farther: not here, where only tables are known."""
+        asked.append(which)
+        return known.take(which)
+
+    known = every
+    if rows.n_candidates < model.n_k:
+        every = replace(every, farther=note)
+    step = min(AVERAGED, block_rows(model, knowledge.joint, "quadrature"))
     starts = range(0, rows.n_rows, step)
     if not len(starts):
         n_k = model.n_k
         shapes = ((0, n_k), (0, n_classes), (0, n_classes), (0,), (0,))
-        return Average(*(np.empty(shape) for shape in shapes))
+        return Answer(Average(*(np.empty(shape) for shape in shapes)), _NONE)
     parts = [every.take(np.arange(a, min(a + step, rows.n_rows))) for a in starts]
-    return join_averages([work(model, part) for part in parts])
+    average = join_averages([work(model, part) for part in parts])
+    return Answer(average, np.unique(np.concatenate(asked)))
+
+
+def _model(knowledge: Knowledge, graph: Any, table: Any, labels: Any, likelihood: Any) -> Model:
+    """The model of a few points, among which everybody was found before."""
+    return Model(
+        knowledge.structure,
+        cast(Search, None),
+        graph,
+        table,
+        labels,
+        len(knowledge.plan.classes),
+        knowledge.candidates,
+        knowledge.prior,
+        knowledge.posterior,
+        likelihood,
+    )
 
 
 def join_averages(parts: Sequence[Average]) -> Average:

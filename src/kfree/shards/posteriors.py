@@ -66,7 +66,7 @@ def find_posteriors(
             ]
         )
         numbers = [
-            task("n-patterns", counting.n_terms, part, len(candidates), at=s)
+            task("n-patterns", counting.n_patterns, part, len(candidates), at=s)
             for s, part in enumerate(terms)
         ]
         number = np.sum(engine.fetch(numbers, "shards"), axis=0)
@@ -75,6 +75,7 @@ def find_posteriors(
             whole = task("add-patterns", counting.add_up, terms)
             merged = task("likelihood", counting.MergedSum, whole, len(candidates))
             (likelihood,) = engine.keep([merged])
+            engine.forget(terms)
             return integrated(likelihood), likelihood
         known = _by_candidates(engine, terms, number, prior)
     elif average:
@@ -94,15 +95,13 @@ def _by_candidates(
     """The posteriors of beta, where patterns are added up for a few candidates at a time."""
     task, groups = engine.task, counting.groups_of_candidates(number, FEW_PATTERNS)
     parts = [
-        [task("patterns", counting.terms_of, part, which, at=s) for s, part in enumerate(terms)]
+        [task("patterns", counting.patterns_of, part, which, at=s) for s, part in enumerate(terms)]
         for which in groups
     ]
     curves = engine.keep(
-        [
-            task("curves", counting.merged_curves, *pair, at=g)
-            for g, pair in enumerate(zip(parts, groups, strict=True))
-        ]
+        [task("curves", counting.merged_curves, of_group, at=g) for g, of_group in enumerate(parts)]
     )
+    engine.forget(terms)
 
     def log_likelihood(beta: np.ndarray, derivatives: bool, some: np.ndarray) -> tuple:
         values = []

@@ -118,6 +118,12 @@ class Plan:
         points = self.space.points(X.astype(self.dtype, copy=False))
         return self.space.prepared(points) if isinstance(self.space, Minkowski) else points
 
+    @property
+    def code_type(self) -> type:
+        """Integers that hold the codes of all rows."""
+        n_codes = self.n_points * self.n_shards * len(self.classes)
+        return np.int32 if n_codes < 1 << 31 else np.int64
+
 
 def make_plan(settings: Any, parts: Sequence[Summary], n_shards: int, by_space: bool) -> Plan:
     """The plan for parts that were judged; `settings` is a kfree.KFreeClassifier."""
@@ -268,10 +274,10 @@ class Shard:
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """What others know the rows by: (n,) int64."""
+        """What others know the rows by: (n,)."""
         plan = self.plan
         key = self.ids.astype(np.int64) * plan.n_shards + self.number
-        return key * len(plan.classes) + self.labels
+        return (key * len(plan.classes) + self.labels).astype(plan.code_type)
 
     @cached_property
     def together(self) -> np.ndarray:

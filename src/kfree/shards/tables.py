@@ -109,20 +109,22 @@ def describe(
     wanted: np.ndarray,
     structure: str,
     with_last: bool,
+    n_k: int,
 ) -> Described:
-    """The points of this shard among the `wanted` codes (n,), rising."""
+    """The points of this shard among the `wanted` codes (n,), rising, for n_k candidates."""
     wanted = wanted[shard_of(wanted, shard.plan) == shard.number]
     points = np.searchsorted(shard.codes, wanted)
-    some = ShardGraph(graph.k, graph.codes[points], graph.radii[points])
+    k = graph.k[:n_k]
+    some = ShardGraph(k, graph.codes[points, : k[-1]], graph.radii[points, :n_k])
     none = np.empty((len(points), 0), dtype=np.int64)
     if table is None:
         around = label_table(shard.plan, some, None, structure)
-        labels = around.neighbors.reshape(len(points), graph.codes.shape[1])
+        labels = around.neighbors.reshape(len(points), some.codes.shape[1])
         return Described(wanted, labels, None, none, none)
-    around = label_table(shard.plan, some, _take(table, points), structure)
+    around = label_table(shard.plan, some, _take(table, points, n_k), structure)
     if not with_last:
         return Described(wanted, none, around, none, none)
-    last = some.codes[:, graph.k - 1]
+    last = some.codes[:, k - 1]
     if not STRUCTURES[structure].needs_both or incoming is None:
         return Described(wanted, none, around, last, none)
     # Where the K-th neighbor has the point as a neighbor too, an edge comes in from it.
@@ -136,12 +138,14 @@ def describe(
     return Described(wanted, none, around, last, mutual)
 
 
-def join_tables(tables: Sequence[Neighborhoods], shift: int, n_empty: int) -> Neighborhoods:
+def join_tables(
+    tables: Sequence[Neighborhoods], shift: int, n_empty: int, k: np.ndarray
+) -> Neighborhoods:
     """Tables one after the other, `shift` added to what they list, and rows of nobody after them.
 
     Where every list is the nearest neighbors, these rows list the first label over and over.
     """
-    first = tables[0]
+    first = tables[0] if tables else nearest_lists(k, np.empty((0, int(k[-1])), dtype=np.int64))
     if first.nearest:
         k_max = int(first.k[-1])
         lists = [table.neighbors.reshape(-1, k_max) for table in tables]
@@ -159,10 +163,12 @@ def join_tables(tables: Sequence[Neighborhoods], shift: int, n_empty: int) -> Ne
     )
 
 
-def _take(table: ShardTable, points: np.ndarray) -> ShardTable:
-    """The neighborhoods of some of the points."""
-    _, edge = expand(table.indptr, points)
-    indptr = np.concatenate([[0], np.cumsum(np.diff(table.indptr)[points])])
+def _take(table: ShardTable, points: np.ndarray, n_k: int) -> ShardTable:
+    """The neighborhoods of some of the points at the first n_k candidates."""
+    owner, edge = expand(table.indptr, points)
+    inside = table.cell[edge] < n_k
+    owner, edge = owner[inside], edge[inside]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(points)))])
     return ShardTable(indptr, table.codes[edge], table.cell[edge])
 
 
