@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import quoted
-from kfree.tables.kinds import Cells, as_frame, cells_of_column
+from kfree.tables.cells import Cells, as_frame, cells_of_column
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
 from kfree.tables.numbers import POINT, read_columns
 
