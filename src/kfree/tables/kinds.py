@@ -13,6 +13,7 @@ from kfree.plain_text import quoted
 from kfree.tables import dates
 from kfree.tables.cells import Cells, unreadable
 from kfree.tables.numbers import EITHER, Reading, Style
+from kfree.tables.units import bare
 
 Kind = Literal["number", "date", "category", "text", "left out"]
 
@@ -49,6 +50,7 @@ class Column:
     n_unreadable: int = 0  # cells that are neither a number (or date) nor missing
     unreadable: str = ""  # an example
     style: Style | None = None  # of numbers that are text
+    unit: str = ""  # written after them
     reading: Reading | None = None
     example: str = ""  # a number that is not written as a computer writes it
     example_value: float = 0.0
@@ -58,6 +60,7 @@ def judge(
     cells: Cells,
     read: tuple[np.ndarray, Reading] | None,
     *,
+    unit: str = "",
     keep: bool = False,
     category: bool = False,
 ) -> Column:
@@ -68,6 +71,8 @@ def judge(
     cells : Cells
     read : pair or None
         Of texts: the numbers that they are, NaN where they are none, and in which style.
+    unit : str
+        What was taken off these texts before they were read.
     keep : bool
         It is not to be left out as an identifier.
     category : bool
@@ -90,8 +95,8 @@ def judge(
         return _judge_category(present, texts, name)
     if read is not None and _are_numbers(*read, len(present)):
         numbers, reading = read
-        found = Column(name, "number", style=reading.style, reading=reading)
-        found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, reading))
+        found = Column(name, "number", style=reading.style, reading=reading, unit=unit)
+        found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, found))
         return _judge_numbers(numbers, found, keep)
     dated = dates.find_format(present, MOST)
     if dated is not None:
@@ -153,12 +158,14 @@ def _are_numbers(numbers: np.ndarray, reading: Reading, n_present: int) -> bool:
     return bool(np.isfinite(numbers).sum() >= (MOST_MIXED if reading.mixed else MOST) * n_present)
 
 
-def _example(texts: list[str | None], numbers: np.ndarray, reading: Reading) -> dict[str, Any]:
+def _example(texts: list[str | None], numbers: np.ndarray, found: Column) -> dict[str, Any]:
     """A cell whose reading is worth a word, and what it was read as; nothing if there is none."""
-    for text, number in zip(texts, numbers, strict=True):
-        if text is None or not np.isfinite(number) or number == 0.0:
+    is_open = found.reading is not None and found.reading.open
+    without = bare(texts, found.unit, limits=True) if is_open else texts
+    for text, plain, number in zip(texts, without, numbers, strict=True):
+        if text is None or plain is None or not np.isfinite(number) or number == 0.0:
             continue
-        if EITHER.fullmatch(text) if reading.open else not _is_plain(text, number):
+        if EITHER.fullmatch(plain) if is_open else not _is_plain(text, number):
             return {"example": text, "example_value": float(number)}
     return {}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kfree.plain_text import quoted
 from kfree.tables.categories import MOST_CATEGORIES
-from kfree.tables.dates import DAY_FIRST
+from kfree.tables.dates import DAY_FIRST, TIMES
 from kfree.tables.kinds import Column
 from kfree.tables.messages import cells_of, count, joined, listed, not_read
 
@@ -28,6 +28,8 @@ def _of(columns: Iterable[Column], *kinds: str) -> list[Column]:
 def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> list[str]:
     found = []
     numbers, dates = _of(columns, "number"), _of(columns, "date")
+    times = [column for column in dates if column.date_format in TIMES]
+    dates = [column for column in dates if column.date_format not in TIMES]
     categories, texts = _of(columns, "category"), _of(columns, "text")
     if numbers:
         found.append(
@@ -50,6 +52,11 @@ def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> lis
         found.append(
             f"{count(len(dates), 'column')} of dates, taken as days: "
             f"{listed(column.name for column in dates)}."
+        )
+    if times:
+        found.append(
+            f"{count(len(times), 'column')} of times of day: "
+            f"{listed(column.name for column in times)}."
         )
     if circles:
         each = [f"{circle} of {quoted(name)}" for name, circle in circles]

@@ -21,6 +21,7 @@ from kfree.tables.numbers import POINT, Reading, given_style, read_columns
 from kfree.tables.relevance import tells
 from kfree.tables.scaling import learn_scales, usable
 from kfree.tables.tally import Tally
+from kfree.tables.units import bare, common_unit, has_limits
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -126,11 +127,22 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         }
         hint = frame.attrs.get("decimal", POINT)
         given = given_style(self.decimal, self.thousands)
-        read = read_columns(texts, given, dict.fromkeys(texts, hint))
+        units = {name: common_unit(column) for name, column in texts.items()}
+        numbers = {
+            name: bare(column, units[name], limits=has_limits(column))
+            for name, column in texts.items()
+        }
+        read = read_columns(numbers, given, dict.fromkeys(texts, hint))
         self.columns_ = [
             Column(name, "left out", "as asked for")
             if name in dropped
-            else judge(cells[name], read.get(name), keep=name in kept, category=name in codes)
+            else judge(
+                cells[name],
+                read.get(name),
+                unit=units.get(name, ""),
+                keep=name in kept,
+                category=name in codes,
+            )
             for name in frame.columns
         ]
         self._learn_texts(cells, y)
@@ -350,8 +362,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 tally.add_table(self.numbers_, table)
                 return usable(self.numbers_, table)
         cells = cells_of_frame(frame, self.numbers_)
+        units = {c.name: c.unit for c in self.columns_}
         texts = {
-            name: found.texts
+            name: bare(found.texts, units[name], limits=True)
             for name, found in cells.items()
             if found.texts is not None and name not in self.date_formats_
         }

@@ -83,6 +83,7 @@ def check(prepare: Any) -> None:
     _demand(len(set(names)) == len(names) and all(isinstance(n, str) for n in names), "columns")
     _demand(all(column.kind in KINDS for column in prepare.columns_), "columns")
     _demand(all(f == "" or f in DATES for f in prepare.date_formats_.values()), "dates")
+    _demand(_is_texts([column.unit for column in prepare.columns_]), "numbers")
     for column in prepare.columns_:
         if column.style is not None:
             _demand(column.style.decimal in (POINT, COMMA), "numbers")
