@@ -117,7 +117,7 @@ class TestUnitsLimitsTimes:
         # One cell alone would not tell the unit; fit does.
         bare = UNITS.iloc[[1]].assign(weight=["61.5"], lead=["> 0.2"])
         np.testing.assert_array_equal(fitted.transform(bare), expected)
-        with pytest.raises(TableError, match="'weight' held numbers in fit, .* like '61500 g'"):
+        with pytest.raises(TableError, match=r"'weight' held numbers in fit, .* like '61500 g'"):
             fitted.transform(UNITS.iloc[[1]].assign(weight=["61500 g"]))
 
     def test_units_are_saved(self, tmp_path):
@@ -207,17 +207,13 @@ class TestNames:
         pd.DataFrame(numbers, columns=names).assign(T=self.LABELS).to_csv(
             tmp_path / "t.csv", index=False
         )
-        for command in ("predict", "audit"):
-            given = ["-t", "T", "--model", "k", "-o"]
-            if command == "predict":
-                run("fit", tmp_path / "t.csv", *given, tmp_path / "m")
-                result = run(
-                    "predict", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "o.parquet"
-                )
-            else:
-                result = run("audit", tmp_path / "t.csv", *given, tmp_path / "o.parquet")
+        data, model, out = (tmp_path / name for name in ("t.csv", "m", "o.parquet"))
+        given = ["-t", "T", "--model", "k", "-o"]
+        run("fit", data, *given, model)
+        for words in (["predict", model, data, "-o", out], ["audit", data, *given, out]):
+            result = run(*words)
             assert result.exit_code == 0, result.output
-            kinds = parquet.read_schema(tmp_path / "o.parquet")
+            kinds = parquet.read_schema(out)
             assert [kinds.field(name).type for name in names] == [pa.float64()] * 3
 
     def test_polars(self):
@@ -230,14 +226,14 @@ class TestNames:
 
 class TestFewRows:
     def test_a_row_for_each_class(self, tmp_path):
-        (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i}.5,c{i}\n" for i in range(6)))
-        for words in (
-            ("fit", "-o", "m"),
-            ("audit", "-o", "o.csv"),
+        data = tmp_path / "t.csv"
+        data.write_text("x,y\n" + "".join(f"{i}.5,c{i}\n" for i in range(6)))
+        for command, *given in (
+            ("fit", "-o", tmp_path / "m"),
+            ("audit", "-o", tmp_path / "o.csv"),
             ("evaluate", "--with", "k,knn"),
         ):
-            where = [tmp_path / word if word in ("m", "o.csv") else word for word in words[1:]]
-            result = run(words[0], tmp_path / "t.csv", "-t", "y", *where)
+            result = run(command, data, "-t", "y", *given)
             assert result.exit_code == 0, result.output
             assert "have a single row each" in result.stdout
 
