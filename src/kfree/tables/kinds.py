@@ -13,7 +13,7 @@ from kfree.plain_text import quoted
 from kfree.tables import dates
 from kfree.tables.cells import Cells, unreadable
 from kfree.tables.numbers import EITHER, Reading, Style
-from kfree.tables.units import bare
+from kfree.tables.units import LIMIT, bare
 
 Kind = Literal["number", "date", "category", "text", "left out"]
 
@@ -162,12 +162,17 @@ def _example(texts: list[str | None], numbers: np.ndarray, found: Column) -> dic
     """A cell whose reading is worth a word, and what it was read as; nothing if there is none."""
     is_open = found.reading is not None and found.reading.open
     without = bare(texts, found.unit, limits=True) if is_open else texts
-    for text, plain, number in zip(texts, without, numbers, strict=True):
-        if text is None or plain is None or not np.isfinite(number) or number == 0.0:
-            continue
-        if EITHER.fullmatch(plain) if is_open else not _is_plain(text, number):
-            return {"example": text, "example_value": float(number)}
-    return {}
+    odd = [
+        (text, float(number))
+        for text, plain, number in zip(texts, without, numbers, strict=True)
+        if text is not None and plain is not None and np.isfinite(number) and number != 0.0
+        if (EITHER.fullmatch(plain) if is_open else not _is_plain(text, number))
+    ]
+    if not odd:
+        return {}
+    # That a limit was taken as a number is what people would least expect.
+    text, number = next((pair for pair in odd if LIMIT.match(pair[0])), odd[0])
+    return {"example": text, "example_value": number}
 
 
 def _is_plain(text: str, number: float) -> bool:
