@@ -1,8 +1,9 @@
 """How much memory `fit` and `predict_proba` take, by rows and features.
 
 Run by `make memory`. Each size runs in a process of its own, since memory that was taken once is
-never given back to be measured again. Writes the table into docs/many_rows.md; with --quick it
-only prints it, for small sizes.
+never given back to be measured again. What was measured is kept in build/memory until the source
+changes, so an interrupted run goes on where it stopped. Writes the table into docs/many_rows.md;
+with --quick it only prints it, for small sizes, and keeps nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from kfree import KFreeClassifier
-from kfree.evaluation.store import write
+from kfree.evaluation.store import Store, digest_model, write
 
 from .speed.data import mixture
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "many_rows.md"
+BUILD = ROOT / "build" / "memory"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 N_CLASSES, N_NEW = 4, 10_000
 SIZES = [(10_000, 8), (10_000, 64), (10_000, 512), (100_000, 8), (100_000, 64), (300_000, 8)]
@@ -36,8 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.one:
         print(*measured(Path(options.one)))
         return 0
-    lines = []
+    store, lines = Store(BUILD), []
     for n_rows, n_features in QUICK if options.quick else SIZES:
+        name, conditions = f"{n_rows} x {n_features}", {"model": digest_model()}
+        kept = None if options.quick else store.get(name, conditions)
+        if kept is not None:
+            lines.append((n_rows, n_features, *kept))
+            continue
         print(f"{n_rows:,} x {n_features} ...", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
             points(Path(folder), n_rows, n_features)
@@ -50,7 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
         if child.returncode:
             print(child.stderr, file=sys.stderr)
             return 1
-        lines.append((n_rows, n_features, *map(float, child.stdout.split())))
+        found = [float(word) for word in child.stdout.split()]
+        lines.append((n_rows, n_features, *found))
+        if not options.quick:
+            store.put(name, conditions, found)
     text = table(lines)
     print(text)
     if not options.quick:

@@ -146,6 +146,6 @@ def test_other_metrics_are_refused(settings):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr("kfree.validation.find_spec", lambda name: None)
+    monkeypatch.setattr("kfree.validation.metrics.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs the package faiss-cpu"):
         KFreeClassifier(algorithm="faiss").fit(np.eye(4), [0, 0, 1, 1])

@@ -14,6 +14,7 @@ pytest.importorskip("typer")
 
 import pyarrow as pa
 from pyarrow import parquet
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import kfree
@@ -22,6 +23,8 @@ from kfree.cli import make_app
 from kfree.commands.models import MODELS, usual_model
 from kfree.report import make_report
 from kfree.tables import TableError, TablePreparation, split_target
+from kfree.tables.cells import plain_numbers
+from kfree.tables.tally import Tally
 from kfree.usual import MOST_COLUMNS
 
 N_ROWS = 40
@@ -84,6 +87,94 @@ class TestNestedParquet:
         assert hours[0] == frame["clock"][0].hour + 0.5
 
 
+UNITS = pd.DataFrame(
+    {
+        "weight": [f"{60 + i % 9}.5 kg" for i in range(40)],
+        "heat": [f"{20 + i % 5},{i % 7}°C" for i in range(40)],
+        "lead": ["<0.1" if i % 8 == 0 else f"0.{i % 6 + 1}" for i in range(40)],
+        "range": [("<5", ">=5")[i % 2] for i in range(40)],
+        "start": [f"{i % 24:02d}:{i % 60:02d}" for i in range(40)],
+    }
+)
+
+
+class TestUnitsLimitsTimes:
+    def test_they_are_numbers(self):
+        fitted = TablePreparation().fit(UNITS)
+        numbers = fitted.numbers_of(UNITS)
+        assert numbers["weight"][:2].tolist() == [60.5, 61.5]
+        assert numbers["heat"][:2].tolist() == [20.0, 21.1]
+        assert numbers["lead"][:2].tolist() == [0.1, 0.2]
+        assert "'60.5 kg' was read as 60.5, and so on, in 'weight'." in fitted.notes_
+        assert "1 column of times of day: 'start'." in fitted.notes_
+
+    def test_limits_alone_are_names_of_ranges(self):
+        assert TablePreparation().fit(UNITS).values_["range"] == ["<5", ">=5"]
+
+    def test_new_rows(self):
+        fitted = TablePreparation().fit(UNITS)
+        expected = fitted.transform(UNITS.iloc[[1]])
+        # One cell alone would not tell the unit; fit does.
+        bare = UNITS.iloc[[1]].assign(weight=["61.5"], lead=["> 0.2"])
+        np.testing.assert_array_equal(fitted.transform(bare), expected)
+        with pytest.raises(TableError, match=r"'weight' held numbers in fit, .* like '61500 g'"):
+            fitted.transform(UNITS.iloc[[1]].assign(weight=["61500 g"]))
+
+    def test_units_are_saved(self, tmp_path):
+        labels = np.tile(["u", "v"], 20)
+        model = make_pipeline(TablePreparation(), KFreeClassifier())
+        kfree.save(model.fit(UNITS, labels), tmp_path / "m")
+        again = kfree.load(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict_proba(UNITS), model.predict_proba(UNITS))
+
+    def test_codes_keep_their_letters(self):
+        rooms = pd.DataFrame({"room": [f"{i % 4}{'ABC'[i % 3]}" for i in range(40)]})
+        assert TablePreparation().fit(rooms).categories_ == ["room"]
+
+
+def table(n_rows=30):
+    rows = (f"{i},{i % 7}.5,{i % 5},{'pq'[i % 2]}" for i in range(n_rows))
+    return "\n".join(["nr,a,b,kind", *rows]) + "\n"
+
+
+class TestRowsThatAreNoData:
+    def fit(self, tmp_path, text, target="kind"):
+        (tmp_path / "t.csv").write_text(text)
+        return run("fit", tmp_path / "t.csv", "-t", target, "-o", tmp_path / "m", "--model", "k")
+
+    def test_units_below_the_names(self, tmp_path):
+        result = self.fit(tmp_path, table(9).replace("kind\n", "kind\n,cm,kg,\n"))
+        assert "second line of names or units ('cm' and 'kg') and was left out" in result.stdout
+        assert "2 columns of numbers, standardized: 'a' and 'b'" in result.stdout
+        assert "not a number" not in result.stdout
+
+    def test_a_total(self, tmp_path):
+        result = self.fit(tmp_path, table() + "Total:,99,77,p\n")
+        assert "The last row looks like a total ('Total') and was left out." in result.stdout
+        assert "(p: 15, q: 15)" in result.stdout
+
+    def test_audit_counts_the_rows_of_the_file(self, tmp_path):
+        (tmp_path / "t.csv").write_text("a,b,kind\ncm,kg,\n" + "1,2,p\n3,4,q\n" * 20 + "1,2,q\n")
+        run("audit", tmp_path / "t.csv", "-t", "kind", "-o", tmp_path / "o.csv", "--model", "k")
+        assert pd.read_csv(tmp_path / "o.csv")["row_number"].tolist() == [42]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            table().replace("0,0.5,0,p", "0,unknown,0,p"),  # one cell may be a slip
+            table() + "30,1.5,2,total\n31,1.5,2,total\n",
+        ],
+    )
+    def test_other_rows_are_kept(self, tmp_path, text):
+        assert "was left out" not in self.fit(tmp_path, text).stdout
+
+    def test_names_in_the_second_line(self, tmp_path):
+        result = self.fit(tmp_path, "Sample,Sizes,,Result\n" + table())
+        assert "but a cell below it is called so" in result.stderr
+        result = self.fit(tmp_path, "# made by a machine\n" + table())
+        assert "remove what stands above the names of the columns" in result.stderr
+
+
 class TestNames:
     LABELS = np.array(["u", "v"] * (N_ROWS // 2))
 
@@ -111,6 +202,20 @@ class TestNames:
         assert [column.name for column in model.columns] == ["a\0", "a", "b", "c\0"]
         assert TablePreparation().fit(frame, labels).numbers_ == ["a\0", "a", "b"]
 
+    def test_names_that_pandas_uses(self, numbers, tmp_path):
+        names = ["self", "index", "values"]
+        pd.DataFrame(numbers, columns=names).assign(T=self.LABELS).to_csv(
+            tmp_path / "t.csv", index=False
+        )
+        data, model, out = (tmp_path / name for name in ("t.csv", "m", "o.parquet"))
+        given = ["-t", "T", "--model", "k", "-o"]
+        run("fit", data, *given, model)
+        for words in (["predict", model, data, "-o", out], ["audit", data, *given, out]):
+            result = run(*words)
+            assert result.exit_code == 0, result.output
+            kinds = parquet.read_schema(out)
+            assert [kinds.field(name).type for name in names] == [pa.float64()] * 3
+
     def test_polars(self):
         polars = pytest.importorskip("polars")
         table = polars.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "t": ["x", "y", "x", "y"]})
@@ -120,6 +225,18 @@ class TestNames:
 
 
 class TestFewRows:
+    def test_a_row_for_each_class(self, tmp_path):
+        data = tmp_path / "t.csv"
+        data.write_text("x,y\n" + "".join(f"{i}.5,c{i}\n" for i in range(6)))
+        for command, *given in (
+            ("fit", "-o", tmp_path / "m"),
+            ("audit", "-o", tmp_path / "o.csv"),
+            ("evaluate", "--with", "k,knn"),
+        ):
+            result = run(command, data, "-t", "y", *given)
+            assert result.exit_code == 0, result.output
+            assert "have a single row each" in result.stdout
+
     def test_a_fold_that_leaves_nothing_to_learn_from(self, tmp_path):
         (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n1,a\n1,b\n1,a\n1,b\n1,a\n1,b\n")
         result = run("evaluate", tmp_path / "t.csv", "-t", "y", "--with", "knn")
@@ -170,6 +287,33 @@ class TestUsualModel:
         assert (tmp_path / "m").stat().st_size < 2 * size
         result = run("evaluate", tmp_path / "t.csv", "-t", "y", "--json")
         assert set(json.loads(result.stdout)["evaluations"]) == {"kfree k", "kNN grid search"}
+
+
+def test_numbers_of_many_columns_are_read_at_once():
+    random = np.random.default_rng(2)
+    numbers = pd.DataFrame(random.normal(size=(12, 30)).round(3)).add_prefix("c")
+    texts = numbers.astype(str)
+    texts.iloc[3, 4] = " NA "
+    numbers.iloc[3, 4] = np.nan
+    fitted = TablePreparation().fit(texts)
+    assert plain_numbers(texts, fitted.numbers_) is not None
+    np.testing.assert_array_equal(fitted.transform(texts), fitted.transform(numbers))
+    tally, columnwise = Tally(), Tally()
+    fitted.transform_block(texts, tally)
+    fitted.transform_block(numbers, columnwise)
+    assert tally == columnwise
+    for other in ("1,5", "$3", "x", "inf", 1.5, None):
+        assert plain_numbers(texts.astype(object).assign(c7=other), fitted.numbers_) is None
+
+
+def test_help_and_names_import_nothing():
+    code = "import sys, kfree, kfree.cli; dir(kfree); print('numpy' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "False\n"
+    assert set(kfree.__all__) <= set(dir(kfree))
+    assert all(getattr(kfree, name) is not None for name in kfree.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        kfree.nothing  # noqa: B018
 
 
 def test_a_command_does_not_import_all_of_scikit_learn(tmp_path):

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, Stan
 import kfree
 from kfree import KFreeClassifier, ModelFileError, PKNNClassifier, StructuredKNNClassifier
 from kfree.atomic import replacing
+from kfree.persistence import CLASSIFIERS, STEPS, TABLE, _is_object
 from kfree.tables import TablePreparation
 
 pytest.importorskip("skops")
@@ -592,3 +594,24 @@ def test_a_state_is_parameters_and_plain_arrays():
     for model in MODELS.values():
         if not hasattr(model, "steps") and getattr(model, "inference", "") != "metropolis":
             assert plain(copy.deepcopy(model).fit(X, Y).__getstate__())
+
+
+def test_types_are_trusted_by_name():
+    """The list names types without importing them: each must be there, and no other."""
+    for package, names in STEPS.items():
+        for name in names:
+            kind = getattr(import_module(f"sklearn.{package}"), name)
+            assert _is_object(f"{kind.__module__}.{kind.__qualname__}")
+    for name in [*CLASSIFIERS, TABLE]:
+        module, _, kind = name.rpartition(".")
+        assert getattr(import_module(module), kind).__module__ == module
+        assert _is_object(name)
+    for name in (
+        "sklearn.preprocessing._function_transformer.partial",
+        "sklearn.preprocessing._data.os.StandardScaler",
+        "sklearn.utils._testing.StandardScaler",
+        "sklearn.ensemble._forest.RandomForestClassifier",
+        "sklearnx.pipeline.Pipeline",
+        "kfree.persistence.Path",
+    ):
+        assert not _is_object(name)

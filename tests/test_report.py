@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier
+from kfree.label_noise import WrongLabels
 from kfree.page import (
     Bars,
     Beside,
@@ -54,7 +55,7 @@ from kfree.report.comparison import (
     compare,
 )
 from kfree.report.findings import calibration_by_chance
-from kfree.report.headline import calibration_words, label_words, quality_words, tiles
+from kfree.report.headline import calibration_words, label_words, quality_words, tiles, verdict
 from kfree.report.importance import column_importance
 from kfree.report.wording import cell, signed
 from kfree.tables import TablePreparation
@@ -352,12 +353,29 @@ def test_an_axis_has_round_numbers_and_holds_what_is_drawn():
 
 def test_headline_says_how_good_against_what_and_how_sure(report):
     found = report.findings
-    lead = re.search(r'<p class="lead">(.*?)</p>', report.html, re.S).group(1)
+    header = re.search(r"<header>(.*?)</header>", report.html, re.S).group(1)
+    lead = re.search(r'<p class="lead">(.*?)</p>', header, re.S).group(1)
+    assert lead.startswith("Right for ") and "a kNN with a searched k" in lead
+    assert "probabilities" in lead and "label" in lead
+    assert len(lead.split()) <= 45
     low, high = found.accuracy_interval
-    assert f"{100 * found.scores.accuracy:.1f} % of the 60 rows" in lead
-    assert f"(95 % interval {100 * low:.1f} % to {100 * high:.1f} %)" in lead
-    assert "always saying the commonest class" in lead and "a kNN whose k was searched" in lead
-    assert "probabilities" in lead and f"contradict {found.audit.n_contradicted} labels" in lead
+    assert f"{100 * found.scores.accuracy:.1f} % of the 60 rows" in header
+    assert f"(95 % interval {100 * low:.1f} % to {100 * high:.1f} %)" in header
+    assert "always saying the commonest class" in header and "a kNN whose k was searched" in header
+    assert f"contradict {found.audit.n_contradicted} labels" in header
+
+
+def test_the_verdict_follows_the_folds_and_the_labels(report):
+    found = report.findings
+    few = replace(found.audit.wrong, n_contradicted=0)
+    calm = replace(found, audit=replace(found.audit, wrong=few))
+    assert verdict(calm).endswith("No sign of wrong labels.")
+    scores = dict(found.comparison.scores)
+    scores[KFREE] = replace(scores[KFREE], accuracy=0.0)
+    poor = replace(found, comparison=replace(found.comparison, scores=scores))
+    assert "on folds, no better than always saying the commonest class" in verdict(poor)
+    alone = replace(found, comparison=None)
+    assert verdict(alone).startswith(f"Right for {100 * found.scores.accuracy:.1f} % of the rows.")
 
 
 def test_four_tiles_and_the_facts(report):
@@ -393,9 +411,10 @@ def test_contradicted_labels_are_compared_with_what_overlap_explains():
     found = make_report(X, y, model=KFreeClassifier(k_max=12)).findings
     assert "no more than overlap of the classes explains" in label_words(found)
     # What the audit itself says of that is said.
-    told = SimpleNamespace(n_estimated=12, interval=(7, 19), in_words="About 12 are wrong.")
+    assert tiles(found).tiles[-1].beside == "of 300; overlap of the classes explains them"
+    told = WrongLabels(n_rows=300, n_contradicted=15, n_estimated=12, interval=(7, 19))
     again = replace(found, audit=SimpleNamespace(n_contradicted=15, wrong=told))
-    assert label_words(again) == "The other rows contradict 15 labels. About 12 are wrong."
+    assert label_words(again) == f"The other rows contradict 15 labels. {told.in_words}"
     assert tiles(again).tiles[-1].beside == "of 300; about 12 wrong (7 to 19)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -41,9 +42,14 @@ def main() -> None:
                 f"The package {package} is missing; pip install 'kfree[cli]' brings all that the "
                 "command kfree needs."
             )
+    # Nothing that modules bring is garbage: looking for it takes a tenth of the time of importing.
+    gc.disable()
     if words[0] in WITH_FILES and "--help" not in words:
         _import_skops()
-    make_app([words[0]] if words[0] in COMMANDS else list(COMMANDS))(prog_name="kfree")
+    app = make_app([words[0]] if words[0] in COMMANDS else list(COMMANDS))
+    gc.freeze()
+    gc.enable()
+    app(prog_name="kfree")
 
 
 def usage() -> str:
@@ -99,6 +105,8 @@ def _import_skops() -> None:
     For that list it imports all of scikit-learn, and dask where it is installed: more than a second
     of a process that predicts a few rows. kfree says itself which types it trusts.
     """
+    # skops looks for each function of scipy.special in all modules, in the order of their import.
+    import scipy.special  # noqa: F401
     from sklearn import utils
 
     usual = utils.all_estimators

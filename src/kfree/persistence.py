@@ -15,31 +15,18 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from sklearn import __version__ as sklearn_version
-from sklearn import (
-    compose,
-    decomposition,
-    discriminant_analysis,
-    feature_selection,
-    impute,
-    neighbors,
-    pipeline,
-    preprocessing,
-)
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.atomic import replacing
-from kfree.baselines import PKNNClassifier, StructuredKNNClassifier
-from kfree.classifier import KFreeClassifier
-from kfree.field.estimator import FieldClassifier
 from kfree.model_parts import check_parts
 from kfree.plain_text import quoted, shown
-from kfree.tables import TablePreparation
 
 # Files of formats 1 and 2 kept tables in other ways.
 FORMAT = 3
@@ -53,48 +40,56 @@ DEEPEST = 100
 # How many names of types an error lists.
 MOST_NAMES = 6
 
-CLASSIFIERS = (KFreeClassifier, FieldClassifier, PKNNClassifier, StructuredKNNClassifier)
-OBJECTS = (
-    *CLASSIFIERS,
-    TablePreparation,
-    compose.ColumnTransformer,
-    decomposition.PCA,
-    decomposition.TruncatedSVD,
-    discriminant_analysis.LinearDiscriminantAnalysis,
-    feature_selection.VarianceThreshold,
-    impute.KNNImputer,
-    impute.MissingIndicator,
-    impute.SimpleImputer,
-    neighbors.NeighborhoodComponentsAnalysis,
-    pipeline.FeatureUnion,
-    pipeline.Pipeline,
-    preprocessing.Binarizer,
-    preprocessing.FunctionTransformer,
-    preprocessing.MaxAbsScaler,
-    preprocessing.MinMaxScaler,
-    preprocessing.Normalizer,
-    preprocessing.OneHotEncoder,
-    preprocessing.OrdinalEncoder,
-    preprocessing.PolynomialFeatures,
-    preprocessing.PowerTransformer,
-    preprocessing.QuantileTransformer,
-    preprocessing.RobustScaler,
-    preprocessing.StandardScaler,
+CLASSIFIERS = frozenset(
+    (
+        "kfree.baselines.PKNNClassifier",
+        "kfree.baselines.StructuredKNNClassifier",
+        "kfree.classifier.KFreeClassifier",
+        "kfree.field.estimator.FieldClassifier",
+    )
 )
-OBJECT_NAMES = {f"{kind.__module__}.{kind.__qualname__}" for kind in OBJECTS}
+TABLE = "kfree.tables.preparation.TablePreparation"
+# Steps before the classifier, by the package of scikit-learn that offers them. They are names and
+# not types: a file that has none of them is loaded without importing them all.
+STEPS = {
+    "compose": ("ColumnTransformer",),
+    "decomposition": ("PCA", "TruncatedSVD"),
+    "discriminant_analysis": ("LinearDiscriminantAnalysis",),
+    "feature_selection": ("VarianceThreshold",),
+    "impute": ("KNNImputer", "MissingIndicator", "SimpleImputer"),
+    "neighbors": ("NeighborhoodComponentsAnalysis",),
+    "pipeline": ("FeatureUnion", "Pipeline"),
+    "preprocessing": (
+        "Binarizer",
+        "FunctionTransformer",
+        "MaxAbsScaler",
+        "MinMaxScaler",
+        "Normalizer",
+        "OneHotEncoder",
+        "OrdinalEncoder",
+        "PolynomialFeatures",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "RobustScaler",
+        "StandardScaler",
+    ),
+}
+# A type of scikit-learn is named by the private module that it is written in.
+STEP = re.compile(r"sklearn\.(?P<package>[a-z_]+)(\._[a-z_]+)?\.(?P<name>\w+)")
 SCALAR_NAMES = {
     f"numpy.{kind}"
     for kind in ("bool_", "bool", "float32", "float64", "int8", "int32", "int64", "uint8", "str_")
 }
 # How skops makes an object, and which types it may make in that way.
+OBJECT = "an estimator"
 ALLOWED = {
-    "CachedNode": OBJECT_NAMES | {"numpy.ndarray", "builtins.list", "builtins.dict"},
+    "CachedNode": {OBJECT, "numpy.ndarray", "builtins.list", "builtins.dict"},
     "DTypeNode": {"numpy.dtype"},
     "DictNode": {"builtins.dict"},
     "JsonNode": {"builtins.str"},
     "ListNode": {"builtins.list"},
     "NdArrayNode": SCALAR_NAMES | {"numpy.ndarray"},
-    "ObjectNode": OBJECT_NAMES,
+    "ObjectNode": {OBJECT},
     "RandomStateNode": {"numpy.random.mtrand.RandomState"},
     "SliceNode": {"builtins.slice"},
     "TupleNode": {"builtins.tuple"},
@@ -163,7 +158,9 @@ def save(model: Any, path: str | Path) -> None:
     }
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(HEADER, json.dumps(header, ensure_ascii=False, indent=2, default=str))
-        foreign = sorted(set(_foreign(json.loads(archive.read(SCHEMA)))))
+        foreign = sorted(
+            {kind for kind, fine in _types(json.loads(archive.read(SCHEMA))) if not fine}
+        )
     if foreign:
         raise ModelFileError(
             f"The model holds {_listed(foreign)}; that is not among what a model file may hold, "
@@ -201,8 +198,7 @@ def load(path: str | Path) -> Any:
         raise ModelFileError(f"{name} is not a file, so it is not a model of kfree.")
     with open(path, "rb") as file:
         try:
-            _inspect(file, name)
-            model = skops.load(file, trusted=sorted(set().union(*ALLOWED.values())))
+            model = skops.load(file, trusted=_inspect(file, name))
             classifier = classifier_of(model)
             if classifier is not None:
                 check_is_fitted(classifier)
@@ -218,13 +214,17 @@ def load(path: str | Path) -> Any:
 
 def classifier_of(model: Any) -> Any:
     """The classifier of kfree that a model is or ends with; None if there is none."""
-    if isinstance(model, pipeline.Pipeline):
+    if isinstance(model, Pipeline):
         return classifier_of(model.steps[-1][1]) if model.steps else None
-    return model if isinstance(model, CLASSIFIERS) else None
+    kind = type(model)
+    return model if f"{kind.__module__}.{kind.__qualname__}" in CLASSIFIERS else None
 
 
-def _inspect(file: BinaryIO, name: str) -> None:
-    """Raise unless every member, type and array of the file is one that `save` could have made."""
+def _inspect(file: BinaryIO, name: str) -> list[str]:
+    """The types that a file names.
+
+    Raises unless every member, type and array of the file is one that `save` could have made.
+    """
     n_bytes = file.seek(0, io.SEEK_END)
     file.seek(0)
     if not zipfile.is_zipfile(file):
@@ -251,7 +251,8 @@ def _inspect(file: BinaryIO, name: str) -> None:
                 f"{name} was written by kfree {shown(header.get('kfree'))}, whose format this "
                 f"version, {_version()}, does not know; {way}."
             )
-        foreign = sorted(set(_foreign(json.loads(archive.read(SCHEMA)))))
+        types = set(_types(json.loads(archive.read(SCHEMA))))
+        foreign = _foreign(types)
         if foreign:
             raise ModelFileError(
                 f"{name} names types that are not trusted and was not loaded: {_listed(foreign)}."
@@ -260,6 +261,7 @@ def _inspect(file: BinaryIO, name: str) -> None:
             if ARRAY.fullmatch(member.filename):
                 _inspect_array(archive.read(member), name)
     file.seek(0)
+    return sorted({kind for kind, _ in types})
 
 
 def _inspect_array(content: bytes, name: str) -> None:
@@ -280,21 +282,33 @@ def _inspect_array(content: bytes, name: str) -> None:
         raise ModelFileError(f"{name} is damaged: an array is not as long as it says.")
 
 
-def _foreign(schema: Any, depth: int = 0) -> Iterator[str]:
-    """The types that a schema names and that are not allowed where they stand."""
+def _types(schema: Any, depth: int = 0) -> Iterator[tuple[str, bool]]:
+    """The types that a schema names, and whether each is allowed where it stands."""
     if depth > DEEPEST:
-        yield "objects nested without end"
+        yield "objects nested without end", False
     elif isinstance(schema, list):
         for part in schema:
-            yield from _foreign(part, depth + 1)
+            yield from _types(part, depth + 1)
     elif isinstance(schema, dict):
         if "__loader__" in schema or "__class__" in schema:
             loader = schema.get("__loader__")
             kind = f"{schema.get('__module__')}.{schema.get('__class__')}"
-            if not isinstance(loader, str) or kind not in ALLOWED.get(loader, ()):
-                yield kind
+            allowed = ALLOWED.get(loader, set()) if isinstance(loader, str) else set()
+            yield kind, kind in allowed or (OBJECT in allowed and _is_object(kind))
         for part in schema.values():
-            yield from _foreign(part, depth + 1)
+            yield from _types(part, depth + 1)
+
+
+def _foreign(types: Iterable[tuple[str, bool]]) -> list[str]:
+    return sorted({kind for kind, fine in types if not fine})
+
+
+def _is_object(kind: str) -> bool:
+    """Whether a type is an estimator that a model may hold."""
+    step = STEP.fullmatch(kind)
+    if step is not None:
+        return step["name"] in STEPS.get(step["package"], ())
+    return kind in CLASSIFIERS or kind == TABLE
 
 
 def _damaged(name: str, error: Exception) -> str:
@@ -314,7 +328,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _description(model: Any) -> str:
-    if isinstance(model, pipeline.Pipeline) and model.steps:
+    if isinstance(model, Pipeline) and model.steps:
         return f"a Pipeline that ends with {type(model.steps[-1][1]).__name__}"
     return f"{type(model).__name__}"
 

@@ -12,7 +12,7 @@ from kfree.commands import options
 from kfree.commands.files import check_output
 from kfree.commands.learning import fit_model, make_model, preparation, read_task
 from kfree.commands.progress import Working
-from kfree.commands.table_output import has_types, refuse_taken, table_writer
+from kfree.commands.table_output import has_types, refuse_taken, table_writer, with_values
 from kfree.commands.telling import say, show, show_json
 from kfree.plain_text import shown
 from kfree.tables import TablePreparation
@@ -128,7 +128,7 @@ def _typed(cells: Any, prepare: TablePreparation) -> Any:
         for name, values in prepare.numbers_of(cells).items()
         if name not in odd and is_string_dtype(cells[name].dtype)
     }
-    return cells.assign(**used)
+    return with_values(cells, used)
 
 
 def _table(suspects: LabelAudit, numbers: np.ndarray, own: Any) -> Any:

@@ -15,7 +15,7 @@ from kfree.commands.options import STANDARD
 from kfree.commands.progress import Working
 from kfree.evaluation.scores import Scores, score
 from kfree.plain_text import shown
-from kfree.tables import TablePreparation, read_cells, split_target
+from kfree.tables import TablePreparation, read_cells, split_target, without_odd_rows
 from kfree.tables.messages import count
 from kfree.tables.numbers import given_style
 
@@ -68,6 +68,8 @@ def read_task(source: str, target: str) -> Task:
     with Working("Reading the table"):
         frame = read_cells(source)
     notes: list[str] = []
+    if target in frame.columns:
+        frame = without_odd_rows(frame, notes.append)
     features, labels = split_target(frame, target, say=notes.append)
     name = "standard input" if source == STANDARD else Path(source).name
     return Task(name, features, labels, notes)

@@ -117,6 +117,14 @@ def _joined(cells: Any, added: dict[str, np.ndarray]) -> Any:
     return pd.concat([cells, pd.DataFrame(added, index=cells.index)], axis=1)
 
 
+def with_values(cells: Any, changed: dict[str, Any]) -> Any:
+    """A table with other values in some columns; pandas' `assign` takes no column named self."""
+    columns = {name: changed.get(name, column) for name, column in cells.items()}
+    table = type(cells)(columns, index=cells.index)
+    table.attrs = cells.attrs
+    return table
+
+
 def _escaped(block: Any) -> Any:
     """The table with an apostrophe before texts that look like formulas, its header too."""
     from pandas.api.types import is_numeric_dtype
@@ -149,7 +157,7 @@ def _parquet_writer(file: Any, numbers: Numbers | None) -> Iterator[Write]:
         types = cells.attrs.get("types", {})
         typed = {} if numbers is None else numbers(cells)
         typed = {name: values for name, values in typed.items() if name not in types}
-        cells = _joined(_without_empty_texts(cells).assign(**typed), added)
+        cells = _joined(with_values(_without_empty_texts(cells), typed), added)
         columns = [
             pyarrow.array(column, type=types.get(name), from_pandas=True)
             for name, column in cells.items()
@@ -171,4 +179,4 @@ def _without_empty_texts(cells: Any) -> Any:
         empty = [isinstance(cell, str) and cell == "" for cell in column]
         if any(empty):
             changed[name] = column.mask(np.array(empty))
-    return cells.assign(**changed)
+    return with_values(cells, changed)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.utils import check_random_state
 
 from kfree.field.features import Spoken
@@ -63,6 +62,9 @@ def grow(
     X: np.ndarray, labels: np.ndarray, n_classes: int, random_state: Any, n_jobs: int | None
 ) -> tuple[Forest, np.ndarray]:
     """A forest, and what its trees say of the training rows that they did not see."""
+    # Here, since a process that only predicts needs no trees of scikit-learn.
+    from sklearn.ensemble import ExtraTreesClassifier
+
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     model = ExtraTreesClassifier(
         N_TREES, bootstrap=True, oob_score=True, random_state=seed, n_jobs=n_jobs

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf
 
 from kfree.field.searching import Lists
 
@@ -42,6 +41,8 @@ def class_means(X: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray
 
 def learn_whitening(X: np.ndarray, labels: np.ndarray, n_classes: int) -> Whitening:
     """The whitening by S of standardized training rows."""
+    from sklearn.covariance import ledoit_wolf  # not needed to predict
+
     means = class_means(X, labels, n_classes)
     covariance, shrinkage = ledoit_wolf(X - means[labels], assume_centered=True)
     values, vectors = np.linalg.eigh(covariance)

@@ -269,7 +269,11 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
     if important.n_not_measured:
         words += (
             f" The time did not suffice for {count(important.n_not_measured, 'more column')}, "
-            "picked at random."
+            + (
+                "in which the classes differ least."
+                if important.by_promise
+                else "picked at random."
+            )
         )
     title = "What a column is worth"
     if len(lines) > len(drawn):

@@ -85,7 +85,7 @@ def _matrix(found: Findings) -> Table:
 
     Sums stand at the right where the classes are few; of many, the table of classes has them.
     """
-    names = [short(name, 24) for name in found.classes]
+    names = [short(name, 16) for name in found.classes]
     totals = found.confusion.sum(axis=1)
     shares = found.confusion / np.maximum(totals, 1)[:, None]
     few = len(names) <= FEW_CLASSES

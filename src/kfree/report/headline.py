@@ -19,13 +19,42 @@ SMALL_ERROR = 0.03
 #: Below this, a difference is more than chance makes.
 LEVEL = 0.05
 Z = 1.959963984540054
+AGAINST_KNN = {
+    "better than": "better than a kNN with a searched k",
+    "worse than": "worse than a kNN with a searched k",
+    "cannot be told from": "about as good as a kNN with a searched k",
+}
 PACKAGES = ("kfree", "scikit-learn", "numpy", "scipy")
 
 
 def top(found: Findings) -> tuple[Block, ...]:
     """All that stands above the list of chapters."""
-    sentences = (quality_words(found), _probability_words(found), label_words(found))
-    return (Text(" ".join(sentences), lead=True), tiles(found), *rare_notice(found), facts(found))
+    sentences = (quality_words(found), label_words(found))
+    return (
+        Text(verdict(found), lead=True),
+        tiles(found),
+        Text(" ".join(sentences)),
+        *rare_notice(found),
+        facts(found),
+    )
+
+
+def verdict(found: Findings) -> str:
+    """What to remember if nothing else is read: how good, against what, and what to trust."""
+    words = f"Right for {percent(found.scores.accuracy)} of the rows"
+    compared = found.comparison
+    if compared is not None:
+        if _too_hopeful(found):
+            words = f"Right for {percent(compared.scores[KFREE].accuracy)} of the rows on folds"
+        if _beats_commonest(found):
+            words += f", {AGAINST_KNN[_beside_knn(found)]}"
+        else:
+            words += ", no better than always saying the commonest class"
+    wrong = found.audit.wrong
+    labels = "No sign of wrong labels."
+    if wrong.n_contradicted and not wrong.explained_by_overlap:
+        labels = f"{count(wrong.n_estimated, 'label is', 'labels are')} probably wrong."
+    return f"{words}. {_probability_words(found)} {labels}"
 
 
 def quality_words(found: Findings) -> str:
@@ -51,6 +80,12 @@ def quality_words(found: Findings) -> str:
         f"{words}. On {compared.n_splits} folds it is {against}, and {_beside_knn(found)} a kNN "
         f"whose k was searched ({percent(ours)} to {percent(theirs)}).{_too_hopeful(found)}"
     )
+
+
+def _beats_commonest(found: Findings) -> bool:
+    compared = found.comparison
+    assert compared is not None
+    return compared.scores[KFREE].accuracy > compared.scores[COMMONEST].accuracy
 
 
 def _too_hopeful(found: Findings) -> str:
@@ -122,6 +157,10 @@ def label_words(found: Findings) -> str:
 def _labels_beside(found: Findings) -> str:
     low, high = found.audit.wrong.interval
     n = found.audit.wrong.n_estimated
+    if not found.audit.n_contradicted:
+        return f"of {len(found.labels):,}: none is contradicted"
+    if found.audit.wrong.explained_by_overlap:
+        return f"of {len(found.labels):,}; overlap of the classes explains them"
     return f"of {len(found.labels):,}; about {n:,} wrong ({low:,} to {high:,})"
 
 

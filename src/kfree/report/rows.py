@@ -13,8 +13,8 @@ from kfree.tables.messages import count
 #: Rows in the tables, and those that are shown with their cells.
 MOST_UNCERTAIN, UNCERTAIN_CARDS = 20, 4
 MOST_SUSPECTS, SUSPECT_CARDS = 50, 6
-#: Columns and neighbors in a card.
-MOST_COLUMNS, MOST_NEIGHBORS = 10, 3
+#: Columns and neighbors in a card, and letters of a column's name.
+MOST_COLUMNS, MOST_NEIGHBORS, LONGEST_NAME = 10, 3, 24
 
 
 def suspicious(found: Findings) -> tuple[Block, ...]:
@@ -140,13 +140,11 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
 
 
 def shown_columns(found: Findings) -> list[int]:
-    """The columns whose cells are shown: all but identifiers, or those that matter most."""
-    columns = [j for j, column in enumerate(found.columns) if not column.identifier]
-    if len(columns) <= MOST_COLUMNS:
-        return columns
-    if found.importance is None:
-        return [j for j in columns if not found.columns[j].left_out][:MOST_COLUMNS]
-    return found.importance.columns[:MOST_COLUMNS].tolist()
+    """The columns whose cells are shown, those that matter most first; never identifiers."""
+    important = [] if found.importance is None else found.importance.columns.tolist()
+    others = [j for j, column in enumerate(found.columns) if not column.identifier]
+    others.sort(key=lambda j: found.columns[j].left_out)
+    return list(dict.fromkeys([*important, *others]))[:MOST_COLUMNS]
 
 
 def _card(found: Findings, place: int, title: str, words: str) -> Card:
@@ -156,7 +154,7 @@ def _card(found: Findings, place: int, title: str, words: str) -> Card:
     rows = [row, *(other for other, _ in near)]
     lines = [("distance", "", *(f"{far:.2f}" for _, far in near))] if near else []
     lines += [
-        (short(found.columns[j].name), *(cell(_cells(found, i, j)) for i in rows))
+        (short(found.columns[j].name, LONGEST_NAME), *(cell(_cells(found, i, j)) for i in rows))
         for j in shown_columns(found)
     ]
     header = ("", "this row", *(short(found.row_names[other], 24) for other, _ in near))

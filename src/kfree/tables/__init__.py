@@ -1,6 +1,7 @@
 """Tables as people have them: files read, a target taken out, columns made ready for distances."""
 
 from kfree.tables.messages import TableError, TableWarning
+from kfree.tables.odd_rows import without_odd_rows
 from kfree.tables.preparation import TablePreparation
 from kfree.tables.reading import read_blocks, read_cells, read_table
 from kfree.tables.target import split_target
@@ -13,4 +14,5 @@ __all__ = [
     "read_cells",
     "read_table",
     "split_target",
+    "without_odd_rows",
 ]

@@ -23,7 +23,11 @@ DATES = {
     "%d %b %Y": re.compile(r"\d{1,2} [A-Za-z]{3} \d{4}"),
     "%d-%b-%Y": re.compile(r"\d{1,2}-[A-Za-z]{3}-\d{4}"),
     "%b %d, %Y": re.compile(r"[A-Za-z]{3} \d{1,2}, \d{4}"),
+    "%H:%M": re.compile(r"\d{1,2}:\d{2}"),
+    "%H:%M:%S": re.compile(r"\d{1,2}:\d{2}:\d{2}"),
 }
+# Times of day; the day is the same for all.
+TIMES = ("%H:%M", "%H:%M:%S")
 # Read one way although another would fit as well.
 DAY_FIRST = {"%d/%m/%Y": "%m/%d/%Y", "%d/%m/%Y %H:%M": "%m/%d/%Y %H:%M"}
 # What repeats, its length in days, and over how many days dates must be spread for it to tell

@@ -132,9 +132,12 @@ def _refuse_wrong(
             f"{name} has more than one column named {listed(twice)}; "
             "every column needs a name of its own in the first line."
         )
+    # Lines above the names of the columns, such as a title, have fewer fields.
+    title = len(header) == 1 or sum(len(row) > len(header) for row in data) > 0.5 * len(data)
     for number, row in enumerate(data, start=2):
         if len(row) > len(header) + trailing:
             raise TableError(
                 f"{name} is not a regular table: row {number} has {count(len(row), 'field')}, "
-                f"but the first has {len(header)}."
+                f"but the first has {len(header)}"
+                + ("; remove what stands above the names of the columns." if title else ".")
             )

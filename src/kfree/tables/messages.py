@@ -59,6 +59,15 @@ def cells_of(counts: dict[str, int]) -> str:
     return joined([f"{quoted(name)} ({count(n, 'cell')})" for name, n in counts.items()])
 
 
+def not_read(name: str, n: int, noun: str, example: str) -> str:
+    """A sentence on cells of a column that are no numbers (dates)."""
+    return (
+        f"{quoted(name)} has {count(n, 'cell')} that "
+        f"{'is not a ' + noun if n == 1 else 'are not ' + noun + 's'}, such as {quoted(example)}; "
+        f"{'it was' if n == 1 else 'they were'} taken as missing."
+    )
+
+
 def nearest(name: str, names: Iterable[Any], most: int = 3) -> list[str]:
     """The names that look most like a name, whatever the case of their letters."""
     known = [str(other) for other in names][:MOST_COMPARED]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kfree.plain_text import quoted
-from kfree.tables.dates import DAY_FIRST
+from kfree.tables.categories import MOST_CATEGORIES
+from kfree.tables.dates import DAY_FIRST, TIMES
 from kfree.tables.kinds import Column
-from kfree.tables.messages import cells_of, count, joined, listed
+from kfree.tables.messages import cells_of, count, joined, listed, not_read
 
 
-def notes(
-    columns: Sequence[Column], most_categories: int, circles: Sequence[tuple[str, str]]
-) -> list[str]:
+def notes(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> list[str]:
     """One sentence for each thing worth knowing; `circles`: dates, and what of them is used too."""
     return [
-        *_kinds(columns, most_categories, circles),
+        *_kinds(columns, circles),
         *_readings(columns),
         *_missing(columns),
         *_left_out(columns),
@@ -26,11 +25,11 @@ def _of(columns: Iterable[Column], *kinds: str) -> list[Column]:
     return [column for column in columns if column.kind in kinds]
 
 
-def _kinds(
-    columns: Sequence[Column], most_categories: int, circles: Sequence[tuple[str, str]]
-) -> list[str]:
+def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> list[str]:
     found = []
     numbers, dates = _of(columns, "number"), _of(columns, "date")
+    times = [column for column in dates if column.date_format in TIMES]
+    dates = [column for column in dates if column.date_format not in TIMES]
     categories, texts = _of(columns, "category"), _of(columns, "text")
     if numbers:
         found.append(
@@ -43,16 +42,21 @@ def _kinds(
             f"{count(len(categories), 'column')} of categories, one feature for each value: "
             f"{joined(each)}."
         )
-    many = [column.name for column in categories if column.n_values > most_categories]
+    many = [column.name for column in categories if column.n_values > MOST_CATEGORIES]
     if many:
         found.append(
-            f"Of {listed(many)} the {most_categories - 1} most common values have a feature each; "
+            f"Of {listed(many)} the {MOST_CATEGORIES - 1} most common values have a feature each; "
             "the others share one."
         )
     if dates:
         found.append(
             f"{count(len(dates), 'column')} of dates, taken as days: "
             f"{listed(column.name for column in dates)}."
+        )
+    if times:
+        found.append(
+            f"{count(len(times), 'column')} of times of day: "
+            f"{listed(column.name for column in times)}."
         )
     if circles:
         each = [f"{circle} of {quoted(name)}" for name, circle in circles]
@@ -97,12 +101,7 @@ def _readings(columns: Sequence[Column]) -> list[str]:
             found.append(f"The dates of {name} were read as day/month/year{either}.")
         if column.n_unreadable:
             noun = "number" if column.kind == "number" else "date"
-            found.append(
-                f"{name} has {count(column.n_unreadable, 'cell')} that "
-                f"{'is not a ' + noun if column.n_unreadable == 1 else 'are not ' + noun + 's'}, "
-                f"such as {quoted(column.unreadable)}; "
-                f"{'it was' if column.n_unreadable == 1 else 'they were'} taken as missing."
-            )
+            found.append(not_read(column.name, column.n_unreadable, noun, column.unreadable))
     return found
 
 

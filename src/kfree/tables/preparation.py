@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,26 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.plain_text import quoted
 from kfree.tables import dates, free_text, saved_state
-from kfree.tables.kinds import (
-    Cells,
-    Column,
-    as_frame,
-    as_texts,
-    cells_of_frame,
-    finite,
-    judge,
-    refuse_too_large,
-)
+from kfree.tables.categories import learn_values, one_hot
+from kfree.tables.cells import Cells, as_frame, as_texts, cells_of_frame, plain_numbers
+from kfree.tables.kinds import Column, judge
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
 from kfree.tables.relevance import tells
+from kfree.tables.scaling import learn_scales, usable
 from kfree.tables.tally import Tally
-
-# Categories beyond this number are taken together, the rarest first.
-MOST_CATEGORIES = 100
-MISSING = "(missing)"
-OTHER = "(other)"
+from kfree.tables.units import bare, common_unit, has_limits
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -138,11 +127,22 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         }
         hint = frame.attrs.get("decimal", POINT)
         given = given_style(self.decimal, self.thousands)
-        read = read_columns(texts, given, dict.fromkeys(texts, hint))
+        units = {name: common_unit(column) for name, column in texts.items()}
+        numbers = {
+            name: bare(column, units[name], limits=has_limits(column))
+            for name, column in texts.items()
+        }
+        read = read_columns(numbers, given, dict.fromkeys(texts, hint))
         self.columns_ = [
             Column(name, "left out", "as asked for")
             if name in dropped
-            else judge(cells[name], read.get(name), keep=name in kept, category=name in codes)
+            else judge(
+                cells[name],
+                read.get(name),
+                unit=units.get(name, ""),
+                keep=name in kept,
+                category=name in codes,
+            )
             for name in frame.columns
         ]
         self._learn_texts(cells, y)
@@ -155,10 +155,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self._learn_numbers(cells, read, y)
         self.values_, self.rare_values_ = {}, {}
         for name in self.categories_:
-            self.values_[name], rare = _by_frequency(cells[name].texts or [])
+            self.values_[name], rare = learn_values(cells[name].texts or [])
             if rare:
                 self.rare_values_[name] = rare
-        self.notes_ = notes(self.columns_, MOST_CATEGORIES, self.circles_)
+        self.notes_ = notes(self.columns_, self.circles_)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
@@ -221,7 +221,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         for name, circle in self.circles_:
             parts.append(dates.on_circle(numbers[:, place[name]], circle))
         for name in self.categories_:
-            parts.append(self._one_hot(name, as_texts(frame[name]), tally))
+            rare = self.rare_values_.get(name, ())
+            features, new = one_hot(as_texts(frame[name]), self.values_[name], rare)
+            parts.append(features)
+            if new:
+                tally.add_values(name, new)
         for name in self.texts_:
             parts.append(free_text.features(as_texts(frame[name]), self.text_maps_[name]))
         return np.hstack(parts)
@@ -325,81 +329,58 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         read: dict[str, tuple[np.ndarray, Reading]],
         y: np.ndarray | None,
     ) -> None:
-        n_rows = max((len(_values(found)) for found in cells.values()), default=0)
+        """Medians and scales, and which circles of dates the labels depend on."""
+        n_rows = max((len(found.values) for found in cells.values()), default=0)
         table = np.empty((n_rows, len(self.numbers_)))
-        self.circles_: list[tuple[str, str]] = []
         for j, name in enumerate(self.numbers_):
-            found = cells[name]
-            if found.texts is None:
-                values = _values(found)
-            elif name in self.date_formats_:
-                values = dates.days_of_texts(found.texts, self.date_formats_[name])
-            else:
-                values = read[name][0]
-            if name in self.date_formats_ and y is not None:
-                self.circles_ += [
-                    (name, circle)
-                    for circle in dates.circles_of(values)
-                    if tells(dates.on_circle(values, circle), y)
-                ]
-            table[:, j] = values
-        refuse_too_large(self.numbers_, table)
-        table = finite(table)
-        # Every used column has two values at least.
-        self.median_ = np.nanmedian(table, axis=0) if table.size else np.empty(0)
-        filled = np.where(np.isnan(table), self.median_, table)
-        self.center_ = filled.mean(axis=0)
-        scale = filled.std(axis=0)
-        # Two numbers that differ in their last digit only may have no spread that can be seen.
-        self.scale_ = np.where(scale > 0.0, scale, 1.0)
+            table[:, j] = self._values(cells[name], read)
+        place = {name: j for j, name in enumerate(self.numbers_)}
+        self.circles_ = [
+            (name, circle)
+            for name in (self.date_formats_ if y is not None else ())
+            for circle in dates.circles_of(table[:, place[name]])
+            if tells(dates.on_circle(table[:, place[name]], circle), y)
+        ]
+        self.median_, self.center_, self.scale_ = learn_scales(usable(self.numbers_, table))
+
+    def _values(self, found: Cells, read: dict[str, tuple[np.ndarray, Reading]]) -> np.ndarray:
+        """A column of numbers or dates, NaN for what is neither; `read`: texts that are numbers."""
+        if found.texts is None:
+            return found.values
+        if found.name in self.date_formats_:
+            return dates.days_of_texts(found.texts, self.date_formats_[found.name] or "ISO8601")
+        return read[found.name][0]
 
     def _read_numbers(self, frame: Any, tally: Tally) -> np.ndarray:
         """The columns of numbers and dates (n_rows, n_numbers) of a new table, NaN for missing."""
-        cells = cells_of_frame(frame, self.numbers_)
         styles = {c.name: c.style for c in self.columns_ if c.style is not None}
+        given, hint = given_style(self.decimal, self.thousands), frame.attrs.get("decimal", POINT)
+        hints = {n: styles[n].decimal if n in styles else hint for n in self.numbers_}
+        if given is None and not self.date_formats_ and set(hints.values()) <= {POINT}:
+            table = plain_numbers(frame, self.numbers_)
+            if table is not None:
+                tally.add_table(self.numbers_, table)
+                return usable(self.numbers_, table)
+        cells = cells_of_frame(frame, self.numbers_)
+        units = {c.name: c.unit for c in self.columns_}
         texts = {
-            name: found.texts
+            name: bare(found.texts, units[name], limits=True)
             for name, found in cells.items()
             if found.texts is not None and name not in self.date_formats_
         }
-        hint = frame.attrs.get("decimal", POINT)
-        hints = {name: styles[name].decimal if name in styles else hint for name in texts}
-        read = read_columns(texts, given_style(self.decimal, self.thousands), hints)
+        read = read_columns(texts, given, hints)
         table = np.empty((len(frame), len(self.numbers_)))
-        for j, name in enumerate(self.numbers_):
-            found, noun = cells[name], "date" if name in self.date_formats_ else "number"
+        for j, (name, found) in enumerate(cells.items()):
+            noun = "date" if name in self.date_formats_ else "number"
             if found.strange:
                 raise TableError(f"The column {quoted(name)} held {noun}s in fit; {found.strange}.")
-            if found.texts is None:
-                values = _values(found)
-            elif noun == "date":
-                date_format = self.date_formats_[name] or "ISO8601"
-                values = dates.days_of_texts(found.texts, date_format)
-            else:
-                values, reading = read[name]
-                if name in styles and reading.style.decimal != styles[name].decimal:
-                    tally.read_otherwise[name] = reading.style.decimal
+            table[:, j] = values = self._values(found, read)
             tally.add_numbers(name, found.texts, values, noun)
-            table[:, j] = values
-        refuse_too_large(self.numbers_, table)
-        return finite(table)
-
-    def _one_hot(self, name: str, texts: list[str | None], tally: Tally) -> np.ndarray:
-        """A feature (n_rows, n_values) for each value."""
-        values = self.values_[name]
-        place = {value: j for j, value in enumerate(values)}
-        shared = place[OTHER] if name in self.rare_values_ else -1
-        columns = np.array([place.get(MISSING if t is None else t, -1) for t in texts])
-        if (columns < 0).any():
-            strange = {t for t, j in zip(texts, columns, strict=True) if j < 0 and t is not None}
-            new = strange - set(self.rare_values_.get(name, ()))
-            if new:
-                tally.add_values(name, new)
-        columns = np.where(columns < 0, shared, columns)
-        features = np.zeros((len(texts), len(values)))
-        rows = np.flatnonzero(columns >= 0)
-        features[rows, columns[rows]] = 1.0
-        return features
+            if name in read and name in styles:
+                decimal = read[name][1].style.decimal
+                if decimal != styles[name].decimal:
+                    tally.read_otherwise[name] = decimal
+        return usable(self.numbers_, table)
 
     def _refuse_unknown(self, columns: Any) -> None:
         known = set(columns)
@@ -437,23 +418,3 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _values(found: Cells) -> Any:
-    """The cells, whichever form they have."""
-    for values in (found.numbers, found.days, found.texts):
-        if values is not None:
-            return values
-    return ()
-
-
-def _by_frequency(texts: Sequence[str | None]) -> tuple[list[str], list[str]]:
-    """The values that have a feature each, the shared one last, and the rare values that share it.
-
-    Values that are equally frequent are taken in alphabetical order.
-    """
-    counts = Counter(MISSING if text is None else text for text in texts)
-    if len(counts) <= MOST_CATEGORIES:
-        return sorted(counts), []
-    order = sorted(counts, key=lambda value: (-counts[value], value))
-    return [*sorted(order[: MOST_CATEGORIES - 1]), OTHER], sorted(order[MOST_CATEGORIES - 1 :])

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
+from kfree.tables.categories import OTHER
 from kfree.tables.dates import CIRCLES, DATES
 from kfree.tables.free_text import TextMap
 from kfree.tables.kinds import Column
@@ -82,6 +83,7 @@ def check(prepare: Any) -> None:
     _demand(len(set(names)) == len(names) and all(isinstance(n, str) for n in names), "columns")
     _demand(all(column.kind in KINDS for column in prepare.columns_), "columns")
     _demand(all(f == "" or f in DATES for f in prepare.date_formats_.values()), "dates")
+    _demand(_is_texts([column.unit for column in prepare.columns_]), "numbers")
     for column in prepare.columns_:
         if column.style is not None:
             _demand(column.style.decimal in (POINT, COMMA), "numbers")
@@ -98,7 +100,7 @@ def check(prepare: Any) -> None:
     for values in (*prepare.values_.values(), *prepare.rare_values_.values()):
         _demand(_is_texts(values) and len(values) > 0, "categories")
     for name in prepare.rare_values_:
-        _demand("(other)" in prepare.values_[name], "categories")
+        _demand(OTHER in prepare.values_[name], "categories")
     for learned in prepare.text_maps_.values():
         n_terms = len(learned.terms)
         _demand(_is_texts(learned.terms) and len(set(learned.terms)) == n_terms > 0, "texts")
@@ -134,10 +136,10 @@ def _alike(columns: Sequence[Column]) -> dict[str, Any]:
 def _columns(told: dict[str, Any]) -> list[Column]:
     kinds = [_kind(values) for values in told["kinds"]]
     pairs = zip(told["columns"], told["kind_of"], strict=True)
-    return [replace(kinds[number], name=name) for name, number in pairs]
+    return [Column(name, **kinds[number]) for name, number in pairs]
 
 
-def _kind(values: dict[str, Any]) -> Column:
+def _kind(values: dict[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(Column)} - {"name"}
     _demand(isinstance(values, dict) and set(values) <= known, "columns")
     values = {"kind": USUAL.kind, **values}
@@ -146,7 +148,7 @@ def _kind(values: dict[str, Any]) -> Column:
     if values.get("reading") is not None:
         reading = dict(values["reading"])
         values["reading"] = Reading(Style(**reading.pop("style")), **reading)
-    return Column("", **values)
+    return values
 
 
 def _is_texts(values: Any) -> bool:

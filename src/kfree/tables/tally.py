@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kfree.plain_text import quoted
-from kfree.tables.messages import TableError, cells_of, count, listed
+from kfree.tables.cells import unreadable
+from kfree.tables.messages import TableError, cells_of, listed, not_read
 
 # How many examples of new values are kept of a column.
 MOST_EXAMPLES = 20
@@ -38,11 +39,7 @@ class Tally:
         if there.all():
             return
         self.filled_in[name] += int((~there).sum())
-        if texts is None:
-            return
-        wrong = [
-            text for text, fine in zip(texts, there, strict=True) if text is not None and not fine
-        ]
+        wrong = [] if texts is None else unreadable(texts, values)
         if wrong:
             self.unreadable[name] += len(wrong)
             self.example.setdefault(name, wrong[0])
@@ -51,6 +48,14 @@ class Tally:
                     f"The column {quoted(name)} held {noun}s in fit, but has none here: its cells "
                     f"are like {quoted(wrong[0])}."
                 )
+
+    def add_table(self, names: Sequence[str], table: np.ndarray) -> None:
+        """Count the cells of columns (n_rows, n_names) that are all numbers or empty."""
+        there = np.isfinite(table).sum(axis=0)
+        self.noun |= dict.fromkeys(names, "number")
+        self.readable.update(dict(zip(names, there.tolist(), strict=True)))
+        for j in np.flatnonzero(there < len(table)).tolist():
+            self.filled_in[names[j]] += len(table) - int(there[j])
 
     def add_values(self, name: str, new: set[str]) -> None:
         """Remember values of a category that were not there in fit."""
@@ -69,10 +74,7 @@ class Tally:
         for name, n in self.unreadable.items():
             noun = self.noun[name]
             yield (
-                f"The column {quoted(name)} has {count(n, 'cell')} that "
-                f"{'is not a ' + noun if n == 1 else 'are not ' + noun + 's'}, such as "
-                f"{quoted(self.example[name])}; {'it was' if n == 1 else 'they were'} taken as "
-                "missing.",
+                "The column " + not_read(name, n, noun, self.example[name]),
                 f"no {noun}s in {name}",
             )
         for name, mark in self.read_otherwise.items():

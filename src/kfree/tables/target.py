@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import quoted
-from kfree.tables.kinds import Cells, as_frame, cells_of_column
+from kfree.tables.cells import Cells, as_frame, cells_of_column
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
 from kfree.tables.numbers import POINT, read_columns
 
@@ -18,6 +18,8 @@ from kfree.tables.numbers import POINT, read_columns
 # or texts is something other than classes.
 MANY_VALUES = 20
 MANY_SHARE = 0.5
+# How many lines above the names of the columns are looked for.
+N_TITLES = 10
 # Whole numbers beyond this are not exact.
 LARGEST_LABEL = 2.0**53
 
@@ -62,7 +64,7 @@ def split_target(
     """
     frame, target = as_frame(frame), str(target)
     if target not in frame.columns:
-        raise TableError(_no_such_column(target, frame.columns))
+        raise TableError(_no_such_column(target, frame))
     cells = cells_of_column(frame[target])
     if cells.strange:
         raise TableError(f"The column {quoted(target)} cannot be predicted: {cells.strange}.")
@@ -91,7 +93,14 @@ def split_target(
     return frame.loc[there].drop(columns=target), labels
 
 
-def _no_such_column(target: str, columns: Any) -> str:
+def _no_such_column(target: str, frame: Any) -> str:
+    columns = frame.columns
+    first = frame.iloc[:N_TITLES].to_numpy(dtype=object).ravel()
+    if any(isinstance(cell, str) and cell.strip() == target for cell in first):
+        return (
+            f"There is no column {quoted(target)} in the first line, but a cell below it is called "
+            "so: if the names of the columns stand there, remove the lines above."
+        )
     close = nearest(target, columns)
     advice = f"did you mean {listed(close)}" if close else f"there are {listed(columns, 12)}"
     return f"There is no column {quoted(target)}; {advice}{'?' if close else '.'}"
