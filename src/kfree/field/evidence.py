@@ -25,9 +25,9 @@ FIRST_PRECISION = 1.0
 PRIOR_COUNT = 1.0
 PRIOR_SQUARES = 0.01
 N_ROUNDS = 6
-# How near to the mode a round goes: the slope, and the gain of a step. The first has to find it from
-# nothing, and where classes are apart and rows few, precisions are led astray if it stops too soon.
-# Those between it and the last begin near the mode.
+# How near to the mode a round goes: the slope, and the gain of a step. The first begins far away:
+# where classes are apart and rows few, precisions are led astray if it stops too soon. Those
+# between it and the last begin near the mode.
 FIRST_ROUND = (1e-3, 1e-8)
 LATER_ROUNDS = (1e-2, 1e-6)
 

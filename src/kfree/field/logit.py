@@ -129,6 +129,8 @@ def curvature(design: Design, rows: Rows, shares: Shares, offset: np.ndarray) ->
         of_class[:, -1, -1] += _far(design, rows.weights, shares, offset)
     mean *= np.sqrt(rows.weights)[:, None]
     of_shared = second - mean.T @ mean
+    # Variances, of which rounding may leave less than nothing where features are huge.
+    np.fill_diagonal(of_shared, np.maximum(np.diag(of_shared), 0.0))
     return Curvature(of_shared, of_class)
 
 

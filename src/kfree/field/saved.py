@@ -23,6 +23,8 @@ from kfree.field.linear import make_projection
 from kfree.field.views import FOREST, Spec, make_view
 from kfree.neighbors.given_graph import NeighborLists
 
+NOT_FITTING = "The {} of the saved model do not fit together."
+
 HeldOut = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -76,13 +78,16 @@ def restored_field(
         _demand(within and reading.unit > 0.0, "readings")
     projections = curves = None
     if state["projections"] is not None:
-        _demand(scaled is not None, "columns")
+        if scaled is None:
+            raise ValueError(NOT_FITTING.format("columns"))
         of_standardized, of_scores = state["projections"]
         projections = (
             make_projection(of_standardized, scaled.standardized),
             make_projection(of_scores, scaled.scores),
         )
     if state["curves"] is not None:
+        if scaled is None:
+            raise ValueError(NOT_FITTING.format("curves"))
         curves = _curves(state["curves"], scaled.scores)
     forest = None if state["forest"] is None else _forest(state["forest"], n_classes)
     crossed = None if state["crossed"] is None else Crossed(**state["crossed"])
@@ -142,4 +147,4 @@ def _plain(record: Any) -> dict[str, Any] | None:
 
 def _demand(fine: bool, what: str) -> None:
     if not fine:
-        raise ValueError(f"The {what} of the saved model do not fit together.")
+        raise ValueError(NOT_FITTING.format(what))
