@@ -168,13 +168,23 @@ def crossed(training, G, leading=25):
     return (after - center) @ right[:leading].T
 
 
+def leading(before, after):
+    """All columns, or half as many singular vectors as rows where columns are more than that."""
+    n, d = before.shape
+    if d <= n / 2:
+        return after
+    _, _, right = np.linalg.svd(before)
+    return after @ right[: max(1, n // 2)].T
+
+
 def design(X, y, n_classes, new=None, length=128):
     """Own-class features (n_rows, n_classes, n_shared) and what speaks linearly."""
     G = neighbors_say(X, y, n_classes, None, length)
     said = G if new is None else neighbors_say(X, y, n_classes, new, length)
     rows = X if new is None else new
     factor = np.sqrt(min(1, 50 / X.shape[1]))
-    linear = factor * np.hstack([standardized(X, rows), normal_scores(X, rows)])
+    columns = [leading(make(X, X), make(X, rows)) for make in (standardized, normal_scores)]
+    linear = factor * np.hstack(columns)
     linear = np.hstack([linear, curves(X, new), crossed(G, said)])
     return np.concatenate([said, means(X, y, n_classes, new)], axis=2), linear
 

@@ -24,7 +24,7 @@ from kfree.field import design as field_design
 from kfree.field import estimator as field_estimator
 from kfree.field.assembly import learn
 from kfree.field.evidence import starting_weights
-from kfree.field.forest import grow
+from kfree.field.forest import N_TREES, grow
 from kfree.field.logit import Rows, Weights, loss_and_gradient, softmax
 from kfree.field.views import Spec
 
@@ -189,7 +189,9 @@ def test_precomputed_is_the_metric_that_made_it():
 
 def test_the_forest_is_that_of_scikit_learn():
     seed = np.random.RandomState(3).randint(np.iinfo(np.int32).max)
-    trees = ExtraTreesClassifier(200, bootstrap=True, oob_score=True, random_state=seed).fit(X, Y)
+    trees = ExtraTreesClassifier(N_TREES, bootstrap=True, oob_score=True, random_state=seed).fit(
+        X, Y
+    )
     forest, out_of_bag = grow(X, Y, 3, 3, None)
     np.testing.assert_allclose(forest.probabilities(NEW), trees.predict_proba(NEW), atol=1e-12)
     np.testing.assert_allclose(out_of_bag, trees.oob_decision_function_)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.covariance import ledoit_wolf
 
 import naive_field as naive
 from kfree import FieldClassifier
@@ -12,6 +13,7 @@ from kfree.field.evidence import fit_by_evidence
 from kfree.field.leave_one_out import held_out_logits
 from kfree.field.logit import Rows, find_mode, units_of
 from kfree.field.views import Spec
+from kfree.field.within import shrinkage_of
 from kfree.neighbors.threads import single_products
 
 SPECS = [Spec("scores"), Spec("within")]
@@ -72,6 +74,36 @@ def test_features(n_classes, ties):
             np.testing.assert_allclose(products, linear[:, part] @ linear[:, part].T, atol=1e-7)
 
 
+@pytest.mark.parametrize("n_features", [30, 31, 70])
+def test_more_columns_than_rows(n_features):
+    X, y, new = problem(2, n=30, n_features=n_features)
+    new[0] = X[0]
+    assembly, design = learn(X, y, 2, SPECS, True, 29, None, None)
+    # The space of "within" has one dimension for each row, and one for what is outside of them.
+    n_coordinates = assembly.views[1].search.points.shape[1]
+    assert n_coordinates == (30 if n_features == 30 else 31)
+    n_kept, n_curves = 15, len(assembly.curves.center)
+    ends = np.cumsum([0, n_kept, n_kept, n_curves, assembly.crossed.directions.shape[1]])
+    for found, rows in (
+        (design, None),
+        (assembly.of_new(new, assembly.new_lists(new, 1)), new),
+    ):
+        G, linear = naive.design(X, y, 2, rows, 29)
+        np.testing.assert_allclose(table(found), G, atol=1e-9)
+        for part in map(slice, ends[:-1], ends[1:]):
+            products = found.linear[:, part] @ found.linear[:, part].T
+            np.testing.assert_allclose(products, linear[:, part] @ linear[:, part].T, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(30, 1), (30, 4), (30, 30), (12, 50)])
+def test_shrinkage_is_that_of_ledoit_and_wolf(shape):
+    z = np.random.default_rng(0).normal(size=shape) * np.arange(1, shape[1] + 1)
+    covariance, expected = ledoit_wolf(z, assume_centered=True)
+    shrinkage, variance = shrinkage_of(z)
+    assert shrinkage == pytest.approx(expected, abs=1e-12)
+    assert variance == pytest.approx(np.trace(covariance) / shape[1])
+
+
 def test_a_class_of_one_row_and_a_constant_column():
     X, y, new = problem(3, n=30)
     y[0], X[:, 2] = 3, 5.0
@@ -93,8 +125,8 @@ def test_a_class_of_one_row_and_a_constant_column():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_mode_and_evidence(n_classes, monkeypatch):
-    monkeypatch.setattr(evidence, "ROUGH", 1e-8)
-    monkeypatch.setattr(evidence, "ROUGH_GAIN", 1e-15)
+    for rounds in ("FIRST_ROUND", "LATER_ROUNDS"):
+        monkeypatch.setattr(evidence, rounds, (1e-8, 1e-15))
     X, y, _ = problem(n_classes, n=30, n_features=2)
     weights = np.random.default_rng(1).choice([0.0, 1.0, 2.5], size=len(y))
     assembly, design = learn(X, y, n_classes, SPECS, True, 12, None, None)

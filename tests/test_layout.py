@@ -75,7 +75,6 @@ MAY_IMPORT["shards"] = {
 MAY_IMPORT["dask"] = ABOVE | {"shards"}
 MAY_IMPORT["knn_order"] = ABOVE
 MAY_IMPORT["selection"] = ABOVE
-MAY_IMPORT["usual"] = ABOVE
 MAY_IMPORT["audit"] = ABOVE | {"label_noise"}
 MAY_IMPORT["paper"] = ABOVE | {
     "displays",
@@ -92,7 +91,6 @@ MAY_IMPORT["report"] = ABOVE | {
     "evaluation",
     "page",
     "tables",
-    "usual",
 }
 MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "plain_text", "report"}
 MAY_IMPORT["cli"] = {"commands"}

@@ -28,8 +28,8 @@ from kfree.atomic import replacing
 from kfree.model_parts import check_parts
 from kfree.plain_text import quoted, shown
 
-# Files of formats 1 and 2 kept tables in other ways.
-FORMAT = 3
+# Files of formats 1 and 2 kept tables in other ways, and those of format 3 more of a field.
+FORMAT = 4
 # The member that says what the file is, and the one that skops begins with.
 HEADER = "kfree.json"
 SCHEMA = "schema.json"

@@ -27,7 +27,6 @@ from kfree.neighbors.structures import STRUCTURES
 from kfree.plain_text import quoted
 from kfree.tables import TableError, TablePreparation, TableWarning
 from kfree.tables.messages import count, listed
-from kfree.usual import MOST_COLUMNS
 
 # What is compared unless something else is asked for: the structures other than the usual one take
 # several times as long.
@@ -62,7 +61,7 @@ def evaluate(
             metavar="NAMES",
             help=f"What to compare, with commas between: {', '.join(COMPARED)} (boltzmann and "
             "boltzmann2: kfree under its other structures; knn: k by a grid search). If not given: "
-            f"{', '.join(USUALLY)}; without field for more than {MOST_COLUMNS:,} columns.",
+            f"{', '.join(USUALLY)}.",
         ),
     ] = None,
     drop: options.Drop = None,
@@ -85,9 +84,6 @@ def evaluate(
         check_output(output, [data], as_json=as_json)
     prepare = preparation(drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
-    if compared is None and task.features.shape[1] > MOST_COLUMNS:
-        # It would take longest by far.
-        chosen.remove("field")
     if folds > len(task.labels):
         raise TableError(
             f"There are only {count(len(task.labels), 'row')}, which is too few for {folds} folds."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from kfree.commands.models import make_classifier, usual_model, why_not_field
+from kfree.commands.models import make_classifier, usual_model
 from kfree.commands.options import STANDARD
 from kfree.commands.progress import Working
 from kfree.evaluation.scores import Scores, score
@@ -97,11 +97,7 @@ def make_model(
     prepare: TablePreparation, task: Task, model: str | None, structure: str, jobs: int
 ) -> Pipeline:
     """A pipeline from a table to classes, not yet fitted; `model`: None takes the usual one."""
-    n_columns = task.features.shape[1]
-    if model is None:
-        model = usual_model(n_columns, structure)
-        task.notes.extend(why_not_field(n_columns))
-    classifier = make_classifier(model, structure, jobs)
+    classifier = make_classifier(model or usual_model(structure), structure, jobs)
     return Pipeline([("table", prepare), ("classifier", classifier)])
 
 

@@ -9,7 +9,6 @@ import typer
 
 from kfree.commands.models import MODELS, USUAL_STRUCTURE
 from kfree.neighbors.structures import STRUCTURES
-from kfree.usual import MOST_COLUMNS
 
 # The name of standard input and output.
 STANDARD = "-"
@@ -70,7 +69,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         help="; ".join(f"{name}: {kind.words}" for name, kind in MODELS.items())
-        + f". If not given: field; k for more than {MOST_COLUMNS:,} columns, or with --structure.",
+        + ". If not given: field; k with --structure.",
     ),
 ]
 StructureOption = Annotated[

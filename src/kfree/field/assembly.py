@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kfree.field import means
-from kfree.field.columns import Columns, learn_columns
+from kfree.field.columns import Columns, Scaled, learn_columns
 from kfree.field.crossed import Crossed, learn_crossed
 from kfree.field.curves import Curves, learn_curves
 from kfree.field.design import FEW_CLASSES, Block, Design
@@ -52,7 +52,12 @@ class Assembly:
 
     def new_lists(self, X: Any, n_jobs: int | None) -> list[Lists]:
         """For each view the training rows nearest to new rows."""
-        return [view.of_new(X, self.columns, self.length, n_jobs) for view in self.views]
+        scaled = self.scaled(X)
+        return [view.of_new(X, scaled, self.length, n_jobs) for view in self.views]
+
+    def scaled(self, X: Any) -> Scaled | None:
+        """Rows on common scales; None where they are given as distances."""
+        return None if self.columns is None else Scaled(X, self.columns)
 
     def training_lists(self, n_jobs: int | None) -> list[Lists]:
         """For each view the nearest others of every training row."""
@@ -60,16 +65,16 @@ class Assembly:
 
     def of_new(self, X: Any, lists: list[Lists]) -> Design:
         """The design of new rows whose lists are known."""
-        trees = None
+        trees, scaled = None, self.scaled(X)
         if self.forest is not None:
-            assert self.columns is not None
+            assert scaled is not None
             # Standardized, as trees compare in single precision.
-            trees = self.forest.probabilities(self.columns.standardized(X))
+            trees = self.forest.probabilities(scaled.standardized)
         squares = [
-            means.new_squares(view.points(X, self.columns), whitening)
+            means.new_squares(view.points(X, scaled), whitening)
             for view, whitening in self.with_means()
         ]
-        return self.design(X, self.pairs(lists, trees), squares)
+        return self.design(len(X), scaled, self.pairs(lists, trees), squares)
 
     def with_means(self) -> list[tuple[View, Whitening]]:
         """The views in which the distances from the classes' means speak, and their whitening."""
@@ -96,16 +101,18 @@ class Assembly:
             return _every_pair(n_rows, self.n_classes, spoken, ends)
         return _near_pairs(n_rows, spoken)
 
-    def design(self, X: Any, pairs: Pairs, squares: list[np.ndarray]) -> Design:
+    def design(
+        self, n_rows: int, scaled: Scaled | None, pairs: Pairs, squares: list[np.ndarray]
+    ) -> Design:
         """All that speaks; `squares` are distances from the means for each view that has them."""
-        n_rows, n_classes = len(X), self.n_classes
+        n_classes = self.n_classes
         linear = [np.zeros((n_rows, 0))]
         if self.projections is not None:
-            assert self.columns is not None
-            linear += linear_part(X, self.columns, self.projections)
+            assert scaled is not None
+            linear += linear_part(scaled, self.projections)
         if self.curves is not None:
-            assert self.columns is not None
-            linear.append(self.curves(self.columns.normal_scores(X)))
+            assert scaled is not None
+            linear.append(self.curves(scaled.scores))
         values = pairs.values
         if self.crossed is not None:
             linear.append(self.crossed(values.reshape(n_classes, n_rows, -1)))
@@ -157,8 +164,9 @@ def learn(
     """What the training rows teach, and their own design."""
     precomputed = any(spec.metric == "precomputed" for spec in specs)
     columns = None if precomputed else learn_columns(X)
+    scaled = None if columns is None else Scaled(X, columns)
     views = tuple(
-        make_view(spec, X, columns, labels, n_classes) for spec in specs if spec.name != FOREST
+        make_view(spec, X, scaled, labels, n_classes) for spec in specs if spec.name != FOREST
     )
     length = min([n_neighbors, len(labels) - 1, *(view.search.most_neighbors for view in views)])
     lists = [view.training(labels, length, n_jobs) for view in views]
@@ -166,12 +174,12 @@ def learn(
     few = n_classes <= FEW_CLASSES
     projections = curves = forest = trees = None
     if linear and few:
-        assert columns is not None
-        projections = learn_linear(X, columns)
-        curves = learn_curves(columns.normal_scores(X))
+        assert scaled is not None
+        projections = learn_linear(scaled)
+        curves = learn_curves(scaled.scores)
     if few and any(spec.name == FOREST for spec in specs):
-        assert columns is not None
-        forest, trees = grow(columns.standardized(X), labels, n_classes, random_state, n_jobs)
+        assert scaled is not None
+        forest, trees = grow(scaled.standardized, labels, n_classes, random_state, n_jobs)
     assembly = Assembly(
         labels, n_classes, length, columns, views, readings, projections, curves, forest, None
     )
@@ -183,7 +191,7 @@ def learn(
         means.training_squares(view.search.points, labels, whitening)
         for view, whitening in assembly.with_means()
     ]
-    return assembly, assembly.design(X, pairs, squares)
+    return assembly, assembly.design(len(labels), scaled, pairs, squares)
 
 
 def _in_turn(part: str, widths: list[tuple[str, int]]) -> list[Block]:

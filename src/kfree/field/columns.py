@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,33 @@ def learn_columns(X: np.ndarray) -> Columns:
     constant = X.max(axis=0) == X.min(axis=0)
     mean = np.where(constant, X[0], mean)
     scale = np.where(constant | (scale == 0.0), 1.0, scale)
-    values, scores = [], []
-    for column in X.T:
-        distinct, first, counts = np.unique(column, return_index=True, return_counts=True)
-        ranks = rankdata(column)[first]
-        score = ndtri((ranks - 0.5) / n_samples)
-        center = (counts @ score) / n_samples
-        spread = np.sqrt(counts @ (score - center) ** 2 / n_samples)
-        values.append(distinct)
-        scores.append(score / spread if spread > 0.0 else np.zeros(len(score)))
-    indptr = np.concatenate([[0], np.cumsum([len(part) for part in values])])
-    return Columns(mean, scale, indptr, np.concatenate(values), np.concatenate(scores))
+    ordered = np.sort(X.T, axis=1)  # (n_features, n_samples)
+    starts = np.ones(ordered.shape, dtype=bool)
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.flatnonzero(starts)
+    column, below = np.divmod(first, n_samples)
+    counts = np.diff(np.append(first, ordered.size))
+    score = ndtri((below + 0.5 * counts) / n_samples)
+    n_features = X.shape[1]
+    center = np.bincount(column, counts * score, n_features) / n_samples
+    squares = counts * (score - center[column]) ** 2
+    spread = np.sqrt(np.bincount(column, squares, n_features) / n_samples)
+    score /= np.where(spread > 0.0, spread, np.inf)[column]
+    indptr = np.searchsorted(column, np.arange(n_features + 1))
+    return Columns(mean, scale, indptr, ordered.ravel()[first], score)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Rows on both scales; each is made when it is first asked for, and once."""
+
+    rows: np.ndarray  # (n_samples, n_features)
+    columns: Columns
+
+    @cached_property
+    def standardized(self) -> np.ndarray:
+        return self.columns.standardized(self.rows)
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        return self.columns.normal_scores(self.rows)

@@ -35,8 +35,7 @@ class Curves:
 
 def learn_curves(scores: np.ndarray) -> Curves:
     """The curves that the training rows' normal scores suggest."""
-    n_landmarks = min(len(scores), MOST_LANDMARKS)
-    landmarks = scores[np.arange(n_landmarks) * len(scores) // n_landmarks]
+    landmarks = landmarks_of(scores, min(len(scores), MOST_LANDMARKS))
     unit = float(np.median(pdist(landmarks, "cityblock")))
     unit = unit if unit > 0.0 else 1.0
     values, vectors = np.linalg.eigh(_kernel(landmarks, landmarks, unit))
@@ -45,6 +44,11 @@ def learn_curves(scores: np.ndarray) -> Curves:
     matrix = vectors[:, kept] / np.sqrt(values[kept])
     features = _kernel(scores, landmarks, unit) @ matrix
     return Curves(landmarks, unit, matrix, features.mean(axis=0))
+
+
+def landmarks_of(scores: np.ndarray, n_landmarks: int) -> np.ndarray:
+    """Training rows spread evenly over all: (n_landmarks, n_features)."""
+    return scores[np.arange(n_landmarks) * len(scores) // n_landmarks]
 
 
 def _kernel(rows: np.ndarray, landmarks: np.ndarray, unit: float) -> np.ndarray:

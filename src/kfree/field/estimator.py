@@ -355,7 +355,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         assembly = self._assembly
         rows = _in_rows(validation.check_new(self, X, self._rows, assembly.length))
         n_classes = len(self.classes_) if assembly.everywhere else assembly.length
-        n_numbers = n_classes * max(1, len(self._weights.shared))
+        n_numbers = max(n_classes * len(self._weights.shared), *rows.shape[1:], 1)
         step = int(np.clip(BLOCK_NUMBERS // n_numbers, 1, MOST_ROWS))
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
@@ -388,7 +388,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         fitted = state.pop("_fitted", None)
         super().__setstate__(state)
         if fitted is not None:
-            restored = restored_field(fitted, len(self.classes_))
+            with single_products():  # as in fit, to round alike
+                restored = restored_field(fitted, len(self.classes_))
             self._specs, self._rows, self._assembly, self._weights, self._held_out = restored
 
     def __sklearn_tags__(self):

@@ -25,9 +25,11 @@ FIRST_PRECISION = 1.0
 PRIOR_COUNT = 1.0
 PRIOR_SQUARES = 0.01
 N_ROUNDS = 6
-# How near to the mode the rounds before the last go: the slope, and the gain of a step.
-ROUGH = 1e-2
-ROUGH_GAIN = 1e-6
+# How near to the mode a round goes: the slope, and the gain of a step. The first begins far away:
+# where classes are apart and rows few, precisions are led astray if it stops too soon. Those
+# between it and the last begin near the mode.
+FIRST_ROUND = (1e-3, 1e-8)
+LATER_ROUNDS = (1e-2, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def fit_by_evidence(
         last = number == N_ROUNDS
         precisions = spread(blocks, precision, design)
         units = units_of(bend, precisions)
-        near = (tol,) if last else (max(tol, ROUGH), ROUGH_GAIN)
+        slope, gain = LATER_ROUNDS if number else FIRST_ROUND
+        near = (tol,) if last else (max(tol, slope), gain)
         mode = find_mode(design, rows, precisions, weights, units, max_iter, *near)
         weights, n_iter = mode.weights, n_iter + mode.n_iter
         bend = _bend(design, rows, weights)

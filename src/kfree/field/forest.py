@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from kfree.field.features import Spoken
 
-N_TREES = 200
+N_TREES = 150
 FEATURES = 1
 FLOOR = 0.5 / 37
 

@@ -113,18 +113,24 @@ def curvature(design: Design, rows: Rows, shares: Shares, offset: np.ndarray) ->
     second = np.zeros((n_shared, n_shared))
     mean = np.zeros((design.n_rows, n_shared))
     factor = n_classes / (n_classes - 1)
+    same = np.column_stack([design.linear, np.ones(design.n_rows)])
+    # Roots of the weights on both sides: a matrix times itself takes half of the work.
     for c in range(n_classes):
         part = design.of_class(c)
         row = slice(None) if design.everywhere else design.row[part]
         g, p, w = design.values[part], shares.near[part], rows.weights[row]
-        whole = np.column_stack([design.own[part], design.linear[row], np.ones(len(g))])
-        of_class[c] = (whole * (factor * w * p * (1.0 - p))[:, None]).T @ whole
-        weighted = g * p[:, None]
-        second += (weighted * w[:, None]).T @ g
-        mean[row] += weighted
+        whole = same if design.everywhere else np.column_stack([design.own[part], same[row]])
+        whole = whole * np.sqrt(factor * w * p * (1.0 - p))[:, None]
+        of_class[c] = whole.T @ whole
+        rooted = g * np.sqrt(w * p)[:, None]
+        second += rooted.T @ rooted
+        mean[row] += g * p[:, None]
     if not design.everywhere:
         of_class[:, -1, -1] += _far(design, rows.weights, shares, offset)
-    of_shared = second - (mean * rows.weights[:, None]).T @ mean
+    mean *= np.sqrt(rows.weights)[:, None]
+    of_shared = second - mean.T @ mean
+    # Variances, of which rounding may leave less than nothing where features are huge.
+    np.fill_diagonal(of_shared, np.maximum(np.diag(of_shared), 0.0))
     return Curvature(of_shared, of_class)
 
 

@@ -1,6 +1,7 @@
 """What a fitted field holds, as plain arrays, and back.
 
-Searches are not kept: they follow from the rows. Arrays may come from a file that somebody else
+What follows from the rows and labels is not kept (scales, whitening, directions, searches), so that
+a file is hardly larger than the rows and the trees. Arrays may come from a file that somebody else
 made, so they are judged before they are used.
 """
 
@@ -12,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from kfree.field.assembly import Assembly
-from kfree.field.columns import Columns
+from kfree.field.columns import Scaled, learn_columns
 from kfree.field.crossed import Crossed
-from kfree.field.curves import Curves
+from kfree.field.curves import Curves, landmarks_of
 from kfree.field.design import Weights
 from kfree.field.features import Reading
 from kfree.field.forest import Forest
-from kfree.field.linear import Projection
+from kfree.field.linear import make_projection
 from kfree.field.views import FOREST, Spec, make_view
-from kfree.field.within import Whitening
 from kfree.neighbors.given_graph import NeighborLists
+
+NOT_FITTING = "The {} of the saved model do not fit together."
 
 HeldOut = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -35,13 +37,11 @@ def field_state(
         "rows": _plain(rows) if isinstance(rows, NeighborLists) else rows,
         "labels": assembly.labels,
         "length": assembly.length,
-        "columns": _plain(assembly.columns),
-        "whitenings": [_plain(view.whitening) for view in assembly.views],
         "readings": [[one.unit, list(one.fractions), list(one.ranks)] for one in assembly.readings],
         "projections": None
         if assembly.projections is None
-        else [_plain(one) for one in assembly.projections],
-        "curves": _plain(assembly.curves),
+        else [one.of_rows for one in assembly.projections],
+        "curves": _curves_state(assembly.curves),
         "forest": _plain(assembly.forest),
         "crossed": _plain(assembly.crossed),
         "weights": _plain(weights),
@@ -61,12 +61,13 @@ def restored_field(
     _demand(labels.min() >= 0 and labels.max() < n_classes, "labels")
     _demand(0 < length < n_rows, "neighbors")
     specs = [Spec(*spec) for spec in state["specs"]]
-    columns = None if state["columns"] is None else Columns(**state["columns"])
-    whitenings = [None if one is None else Whitening(**one) for one in state["whitenings"]]
-    searched = [spec for spec in specs if spec.name != FOREST]
+    columns = scaled = None
+    if all(spec.metric != "precomputed" for spec in specs):
+        _demand(bool(np.isfinite(rows).all()), "rows")
+        columns = learn_columns(rows)
+        scaled = Scaled(rows, columns)
     views = tuple(
-        make_view(spec, rows, columns, labels, n_classes, whitening)
-        for spec, whitening in zip(searched, whitenings, strict=True)
+        make_view(spec, rows, scaled, labels, n_classes) for spec in specs if spec.name != FOREST
     )
     readings = tuple(
         Reading(unit, tuple(fractions), tuple(ranks), n_classes)
@@ -75,12 +76,20 @@ def restored_field(
     for reading in readings:
         within = all(0 < k <= length for k in reading.fractions + reading.ranks)
         _demand(within and reading.unit > 0.0, "readings")
-    projections = None
+    projections = curves = None
     if state["projections"] is not None:
-        first, second = (Projection(**one) for one in state["projections"])
-        projections = first, second
+        if scaled is None:
+            raise ValueError(NOT_FITTING.format("columns"))
+        of_standardized, of_scores = state["projections"]
+        projections = (
+            make_projection(of_standardized, scaled.standardized),
+            make_projection(of_scores, scaled.scores),
+        )
+    if state["curves"] is not None:
+        if scaled is None:
+            raise ValueError(NOT_FITTING.format("curves"))
+        curves = _curves(state["curves"], scaled.scores)
     forest = None if state["forest"] is None else _forest(state["forest"], n_classes)
-    curves = None if state["curves"] is None else Curves(**state["curves"])
     crossed = None if state["crossed"] is None else Crossed(**state["crossed"])
     weights = Weights(**state["weights"])
     for field in fields(Weights):
@@ -119,6 +128,17 @@ def _forest(state: dict[str, Any], n_classes: int) -> Forest:
     return forest
 
 
+def _curves_state(curves: Curves | None) -> dict[str, Any] | None:
+    if curves is None:
+        return None
+    return {"unit": curves.unit, "matrix": curves.matrix, "center": curves.center}
+
+
+def _curves(state: dict[str, Any], scores: np.ndarray) -> Curves:
+    _demand(0 < len(state["matrix"]) <= len(scores), "curves")
+    return Curves(landmarks=landmarks_of(scores, len(state["matrix"])), **state)
+
+
 def _plain(record: Any) -> dict[str, Any] | None:
     if record is None:
         return None
@@ -127,4 +147,4 @@ def _plain(record: Any) -> dict[str, Any] | None:
 
 def _demand(fine: bool, what: str) -> None:
     if not fine:
-        raise ValueError(f"The {what} of the saved model do not fit together.")
+        raise ValueError(NOT_FITTING.format(what))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kfree.field.columns import Columns
+from kfree.field.columns import Scaled
 from kfree.field.searching import Lists, new_lists, search_in, training_lists
 from kfree.field.within import Whitening, learn_whitening, without_themselves
 from kfree.neighbors.metric import Minkowski, Space, make_space
@@ -50,41 +50,37 @@ class View:
         lists = training_lists(self.search, wider, n_jobs)
         return without_themselves(lists, length, self.search.points, labels, self.whitening)
 
-    def of_new(self, X: Any, columns: Columns | None, length: int, n_jobs: int | None) -> Lists:
+    def of_new(self, X: Any, scaled: Scaled | None, length: int, n_jobs: int | None) -> Lists:
         """The training rows nearest to new rows."""
-        return new_lists(self.search, self.points(X, columns), length, n_jobs)
+        return new_lists(self.search, self.points(X, scaled), length, n_jobs)
 
-    def points(self, X: Any, columns: Columns | None) -> Any:
-        """New rows as this view compares them."""
-        return _points(self.name, self.space, self.whitening, X, columns)
+    def points(self, X: Any, scaled: Scaled | None) -> Any:
+        """New rows as this view compares them; `scaled` are the same on common scales."""
+        return _points(self.name, self.space, self.whitening, X, scaled)
 
 
 def make_view(
-    spec: Spec,
-    X: Any,
-    columns: Columns | None,
-    labels: np.ndarray,
-    n_classes: int,
-    whitening: Whitening | None = None,
+    spec: Spec, X: Any, scaled: Scaled | None, labels: np.ndarray, n_classes: int
 ) -> View:
-    """The view that `spec` asks for; a whitening that is known already is not learned again."""
+    """The view that `spec` asks for; `scaled` are the rows on common scales."""
+    whitening = None
     if spec.metric is not None:
-        space = make_space(spec.metric, 2.0, spec.params, X)
+        space, scaled = make_space(spec.metric, 2.0, spec.params, X), None
     else:
         space = Minkowski(1.0 if spec.name == SCORES else 2.0)
-        if spec.name == WITHIN and whitening is None:
-            assert columns is not None
-            whitening = learn_whitening(columns.standardized(X), labels, n_classes)
-    points = _points(spec.name, space, whitening, X, columns if spec.metric is None else None)
+        if spec.name == WITHIN:
+            assert scaled is not None
+            whitening = learn_whitening(scaled.standardized, labels, n_classes)
+    points = _points(spec.name, space, whitening, X, scaled)
     return View(spec.name, space, search_in(space, points), whitening)
 
 
 def _points(
-    name: str, space: Space, whitening: Whitening | None, X: Any, columns: Columns | None
+    name: str, space: Space, whitening: Whitening | None, X: Any, scaled: Scaled | None
 ) -> Any:
     if whitening is not None:
-        assert columns is not None
-        return space.points(whitening(columns.standardized(X)))
-    if name == SCORES and columns is not None:
-        return space.points(columns.normal_scores(X))
+        assert scaled is not None
+        return space.points(whitening(scaled.standardized))
+    if name == SCORES and scaled is not None:
+        return space.points(scaled.scores)
     return space.points(X)

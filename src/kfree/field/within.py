@@ -7,6 +7,11 @@ mean. A training row that helped to make S finds itself too near to its own clas
 
 with z_i = x_i minus the mean of its class of n_c rows, k_i = (1 - rho) / n * n_c / (n_c - 1) and
 kappa_i = k_i / (1 - k_i z_i' S^-1 z_i): S loses k_i z_i z_i', which Sherman and Morrison invert.
+
+With more columns than rows all of this happens in the span of the training rows, which has no more
+dimensions than there are rows: across it S is rho * mu * I, so that a new row's distance from the
+span is one more coordinate. No distance changes, and cost follows the rows and not the columns
+squared.
 """
 
 from __future__ import annotations
@@ -20,15 +25,21 @@ from kfree.field.searching import Lists
 
 @dataclass(frozen=True)
 class Whitening:
-    """x -> x @ matrix, and what each training row is to itself."""
+    """Rows -> coordinates in which Euclidean distances are those by S^-1.
 
-    matrix: np.ndarray  # (n_features, n_features), matrix @ matrix.T = S^-1
-    means: np.ndarray  # (n_classes, n_features), of whitened rows
+    The columns of `basis` are eigenvectors of S: all of them, or those in the span of the training
+    rows. Then what is left of a row outside of the span has the length of one more coordinate.
+    """
+
+    basis: np.ndarray  # (n_features, n_kept), orthonormal
+    scale: np.ndarray  # (n_kept,) 1 / sqrt of the eigenvalues
+    outside: float  # the same across the span
+    means: np.ndarray  # (n_classes, n_coordinates), of whitened rows
     shrinkage: float  # rho
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Rows as they are compared."""
-        return X @ self.matrix
+        """Rows as they are compared: (n_samples, n_coordinates)."""
+        return _coordinates(X, self.basis, self.scale, self.outside)
 
 
 def class_means(X: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
@@ -41,16 +52,51 @@ def class_means(X: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray
 
 def learn_whitening(X: np.ndarray, labels: np.ndarray, n_classes: int) -> Whitening:
     """The whitening by S of standardized training rows."""
-    from sklearn.covariance import ledoit_wolf  # not needed to predict
-
+    n_samples, n_features = X.shape
     means = class_means(X, labels, n_classes)
-    covariance, shrinkage = ledoit_wolf(X - means[labels], assume_centered=True)
+    z = X - means[labels]
+    shrinkage, variance = shrinkage_of(z)
+    basis = None
+    if n_features > n_samples:
+        basis, _ = np.linalg.qr(X.T)  # (n_features, n_samples)
+        z = z @ basis
+    covariance = (1.0 - shrinkage) / n_samples * (z.T @ z)
+    covariance[np.diag_indices_from(covariance)] += shrinkage * variance
     values, vectors = np.linalg.eigh(covariance)
     # Rows that do not differ within their classes leave S at 0: then any scale is as good.
-    largest = values[-1] if values[-1] > 0.0 else 1.0
-    root = 1.0 / np.sqrt(np.maximum(values, 1e-12 * largest))
-    matrix = vectors * root
-    return Whitening(matrix, means @ matrix, float(shrinkage))
+    lowest = 1e-12 * (values[-1] if values[-1] > 0.0 else 1.0)
+    scale = 1.0 / np.sqrt(np.maximum(values, lowest))
+    outside = float(1.0 / np.sqrt(max(shrinkage * variance, lowest)))
+    basis = vectors if basis is None else basis @ vectors
+    means = _coordinates(means, basis, scale, outside)
+    return Whitening(basis, scale, outside, means, shrinkage)
+
+
+def shrinkage_of(z: np.ndarray) -> tuple[float, float]:
+    """Ledoit and Wolf's rho for centered rows, and mu, the mean variance of the columns.
+
+    As scikit-learn's `ledoit_wolf_shrinkage`, but from products of rows where columns are more.
+    """
+    n_samples, n_features = z.shape
+    squares = np.einsum("ij,ij->i", z, z)
+    mu = squares.sum() / (n_samples * n_features)
+    if n_features == 1:
+        return 0.0, float(mu)
+    product = z @ z.T if n_features > n_samples else z.T @ z
+    total = (product**2).sum() / n_samples**2  # of the squared entries of the covariance
+    spread = total / n_features - mu**2
+    error = ((squares**2).sum() / n_samples - total) / (n_samples * n_features)
+    error = min(error, spread)
+    return (float(error / spread) if error > 0.0 else 0.0), float(mu)
+
+
+def _coordinates(X: np.ndarray, basis: np.ndarray, scale: np.ndarray, outside: float) -> np.ndarray:
+    inside = X @ basis
+    if basis.shape[0] == basis.shape[1]:
+        return inside * scale
+    rest = X - inside @ basis.T
+    length = np.sqrt(np.einsum("ij,ij->i", rest, rest))
+    return np.column_stack([inside * scale, length * outside])
 
 
 def own_pull(

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kfree.atomic import replacing
+from kfree.field.estimator import FieldClassifier
 from kfree.page import render, require_jinja
 from kfree.report.chapters import chapters
 from kfree.report.findings import Findings, find
 from kfree.report.headline import top
 from kfree.tables import TablePreparation
-from kfree.usual import usual_classifier
 
 REPRODUCE = """from kfree.report import make_report
 
@@ -69,8 +68,8 @@ def make_report(
         Labels.
     model : FieldClassifier, KFreeClassifier, or a Pipeline that ends in one, default=None
         If it is fitted, then on these very rows; if not, it is fitted here. None: a
-        FieldClassifier (of more than 1,000 columns, a KFreeClassifier) after a `TablePreparation`
-        of a data frame, or a `StandardScaler` of an array.
+        FieldClassifier after a `TablePreparation` of a data frame, or a `StandardScaler` of an
+        array.
     title : str
         Heading of the page.
     row_names : array-like of shape (n_samples,), default=None
@@ -94,7 +93,7 @@ def make_report(
     require_jinja()
     if model is None:
         first = TablePreparation() if hasattr(X, "columns") else StandardScaler()
-        model = make_pipeline(first, usual_classifier(np.shape(X)[1])())
+        model = make_pipeline(first, FieldClassifier())
     step = step or (lambda words: None)
     found = find(model, X, y, row_names, count_from, notes, step)
     step("drawing")
