@@ -80,9 +80,11 @@ class Others:
         self.listed = slice(0, sum(one.reading.n_features for one in self.lists))
         self.meant = slice(n_shared - means.FEATURES * len(self.means), n_shared)
         # How the lists enter the crossed features, and where those stand in x.
-        directions = crossed.directions.reshape(n_classes, self.meant.start, -1)
+        directions = crossed.directions.reshape(
+            n_classes, self.meant.start, crossed.directions.shape[1]
+        )
         n_kept, n_linear = directions.shape[2], design.linear.shape[1]
-        self.directions = np.ascontiguousarray(directions[:, self.listed]).reshape(-1, n_kept)
+        self.directions = directions[:, self.listed].reshape(n_classes * self.listed.stop, n_kept)
         self.crossed = slice(n_linear - n_kept, n_linear)
 
     def changes(self, gone: np.ndarray) -> Changes:
@@ -98,8 +100,8 @@ class Others:
         meant = np.concatenate([np.zeros((len(gone), n_rows, n_classes, 0)), *said], axis=3)
         meant -= self.values[..., self.meant]
         meant[np.arange(len(gone)), gone] = 0.0
-        crossed = listed.reshape(len(gone) * n_rows, -1) @ self.directions
-        return Changes(listed, meant, crossed.reshape(len(gone), n_rows, -1))
+        crossed = listed.reshape(len(gone) * n_rows, len(self.directions)) @ self.directions
+        return Changes(listed, meant, crossed.reshape(len(gone), n_rows, crossed.shape[1]))
 
     def slopes(self, rows: Rows, weights: Weights) -> Slopes:
         """The v_i of all rows at these weights."""
@@ -120,7 +122,9 @@ class Others:
             difference = after - before
             shared[part] = difference.reshape(n_gone, -1) @ values
             for columns, one in ((self.listed, change.listed), (self.meant, change.meant)):
-                pulled = after.reshape(n_gone, 1, -1) @ one.reshape(n_gone, -1, one.shape[3])
+                pulled = after.reshape(n_gone, 1, -1) @ one.reshape(
+                    n_gone, n_rows * n_classes, one.shape[3]
+                )
                 shared[part, columns] += pulled[:, 0]
             of_class[part] = difference.transpose(0, 2, 1) @ x
             of_class[part, :, self.crossed] += after.transpose(0, 2, 1) @ change.crossed
