@@ -1,4 +1,4 @@
-"""The field beside its slow twin: features, mode, evidence, probabilities, leave-one-out."""
+"""The field beside its slow twin: features, mode, evidence, probabilities."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,6 @@ from kfree.field import evidence
 from kfree.field.assembly import learn
 from kfree.field.design import logits, spread_out
 from kfree.field.evidence import fit_by_evidence
-from kfree.field.leave_one_out import held_out_logits
-from kfree.field.logit import Rows, find_mode, units_of
 from kfree.field.views import Spec
 from kfree.field.within import shrinkage_of
 from kfree.neighbors.threads import single_products
@@ -170,30 +168,3 @@ def test_probabilities(noise):
         # And the early stop costs next to nothing against rounds that go to the mode.
         _, precision, _ = naive.fit(G, linear, y, np.ones(len(y)), parts)
         np.testing.assert_allclose(model.precision_[:-1], precision, rtol=0.1)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_leave_one_out_is_the_mode_without_the_row(weighted):
-    X, y, _ = problem(3, n=60, n_features=2, seed=3)
-    weights = np.where(np.arange(len(y)) % 7 == 0, 2.0, 1.0) if weighted else np.ones(len(y))
-    assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
-    fit = fit_by_evidence(design, y, weights, assembly.blocks(), 500, 1e-6)
-    rows = Rows(y, weights, design.pair_of(y))
-    found = spread_out(design, held_out_logits(design, rows, fit), fit.weights.offset)
-    seen = spread_out(design, logits(design, fit.weights), fit.weights.offset)
-    exact, units = np.empty(found.shape), units_of(fit.bend, fit.precisions)
-    for i in range(len(y)):  # the features stay: they leave the row out already
-        left = weights.copy()
-        left[i] = 0.0
-        without = find_mode(
-            design, Rows(y, left, rows.pair), fit.precisions, fit.weights, units, 500, 1e-7
-        ).weights
-        exact[i] = spread_out(design, logits(design, without), without.offset)[i]
-
-    def loss(eta):
-        return np.log(np.exp(eta).sum(axis=1)) - eta[np.arange(len(y)), y]
-
-    bias = (loss(found) - loss(exact)).mean()
-    optimism = (loss(exact) - loss(seen)).mean()
-    assert optimism > 0.02
-    assert abs(bias) < 0.1 * optimism

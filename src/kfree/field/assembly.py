@@ -162,6 +162,22 @@ def learn(
     n_jobs: int | None,
 ) -> tuple[Assembly, Design]:
     """What the training rows teach, and their own design."""
+    return learn_with_lists(X, labels, n_classes, specs, linear, n_neighbors, random_state, n_jobs)[
+        :2
+    ]
+
+
+def learn_with_lists(
+    X: Any,
+    labels: np.ndarray,
+    n_classes: int,
+    specs: list[Spec],
+    linear: bool,
+    n_neighbors: int,
+    random_state: Any,
+    n_jobs: int | None,
+) -> tuple[Assembly, Design, list[Lists]]:
+    """The same, and for each view the nearest others of every training row."""
     precomputed = any(spec.metric == "precomputed" for spec in specs)
     columns = None if precomputed else learn_columns(X)
     scaled = None if columns is None else Scaled(X, columns)
@@ -191,7 +207,7 @@ def learn(
         means.training_squares(view.search.points, labels, whitening)
         for view, whitening in assembly.with_means()
     ]
-    return assembly, assembly.design(len(labels), scaled, pairs, squares)
+    return assembly, assembly.design(len(labels), scaled, pairs, squares), lists
 
 
 def _in_turn(part: str, widths: list[tuple[str, int]]) -> list[Block]:

@@ -14,7 +14,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
-from kfree.field.assembly import learn
+from kfree.field.assembly import learn_with_lists
 from kfree.field.contributions import Contributions, contributions_of
 from kfree.field.design import Design, logits, spread_out
 from kfree.field.evidence import fit_by_evidence
@@ -172,7 +172,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             weights = weights * compute_sample_weight(self.class_weight, classes[labels])
         bar = progress(self.verbose, "fit")
         with single_products():
-            assembly, design = learn(
+            assembly, design, lists = learn_with_lists(
                 rows,
                 labels,
                 len(classes),
@@ -187,7 +187,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
                 design, labels, weights, blocks, int(self.max_iter), float(self.tol), bar
             )
             own = Rows(labels, weights, design.pair_of(labels))
-            held_out = held_out_logits(design, own, found)
+            held_out = held_out_logits(assembly, design, own, found, lists)
         count = np.bincount(labels, weights, len(classes))
         nothing, log_evidence_of_nothing = offsets_alone(count)
         trust = trust_in(found.log_evidence, log_evidence_of_nothing)

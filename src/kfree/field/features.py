@@ -48,7 +48,7 @@ class Reading:
         (n_rows, n_features): 0 for the fractions and D(r_end) for the distances.
         """
         end = np.zeros((len(lists.distances), self.n_features))
-        near = _closeness(lists.distances[:, -1], self.unit)
+        near = closeness(lists.distances[:, -1], self.unit)
         end[:, len(self.fractions) :] = near[:, None]
         return end
 
@@ -101,16 +101,17 @@ def speak(lists: Lists, labels: np.ndarray, reading: Reading) -> Spoken:
         values[:, column] = np.add.reduceat(weight.ravel()[order], first)
 
     flat = lists.distances.ravel()
-    end = _closeness(lists.distances[:, -1], reading.unit)[row]
+    end = closeness(lists.distances[:, -1], reading.unit)[row]
     for column, k in enumerate(reading.ranks, start=len(reading.fractions)):
         known = np.flatnonzero(count >= k)
         values[known, column] = (
-            _closeness(flat[order[first[known] + k - 1]], reading.unit) - end[known]
+            closeness(flat[order[first[known] + k - 1]], reading.unit) - end[known]
         )
     return Spoken(row, label, values)
 
 
-def _closeness(distance: np.ndarray, unit: float) -> np.ndarray:
+def closeness(distance: np.ndarray, unit: float) -> np.ndarray:
+    """D(r) of distances, `unit` being r0."""
     with np.errstate(over="ignore"):
         near = -0.5 * np.log((distance / unit) ** 2 + SOFTENING)
     # Rows that cannot be compared are infinitely far.

@@ -1,25 +1,42 @@
-"""The logit of each training row without itself, from the curvature and without a refit.
+"""The logit of each training row without itself, without a refit.
 
-The features of a training row leave it out already, but the weights saw it. One Newton step of the
-objective without row i moves its logits by
+The features of a training row leave it out already, but the weights saw it, and they saw it in the
+features of others too. Where every class is near every row and rows are not too many, one Newton
+step of the objective without row i moves its logits by
 
-    S_i (I - W_i S_i)^-1 (p_i - y_i),    S_i = Z_i' H^-1 Z_i,    W_i = diag(p_i) - p_i p_i'
+    (I - S_i W_i)^-1 (S_i r_i - Z_i H^-1 v_i),    S_i = Z_i H^-1 Z_i',    W_i = diag(p_i) - p_i p_i'
 
-where Z_i are the row's features, p_i its probabilities and y_i the indicator of its label, the last
-two times the row's weight. Where that step is long the curvature changes on the way, and the mode
-without the row is sought instead, from where the step led and under the same priors.
+where Z_i are the row's features, r_i = p_i - y_i its probabilities minus the indicator of its label
+(r_i and W_i times the row's weight) and v_i what its leaving changes in the slopes of the other
+rows (`others`). The precisions of the priors change too (`response`), and the weights with them.
+Where that step is long the curvature changes on the way: for the rows with the longest steps the
+mode without the row is sought, from the others' features and precisions without it.
+
+Elsewhere v_i and the precisions stay as they are and the weights of each class are taken apart.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from kfree.field.design import Design, logits
-from kfree.field.evidence import Fit, free_inverse
-from kfree.field.logit import Rows, Units, find_mode, softmax, units_of
+from kfree.field.assembly import Assembly
+from kfree.field.design import Block, Design, logits
+from kfree.field.evidence import Fit, free_inverse, spread
+from kfree.field.joint import Joint
+from kfree.field.logit import Rows, find_mode, softmax, units_of
+from kfree.field.others import Others
+from kfree.field.response import precision_changes
+from kfree.field.searching import Lists
 
 # How many numbers of all rows' matrices S are held at a time.
 BLOCK_NUMBERS = 1 << 22
+# The most weights that are taken together, the most numbers that all rows' changes of the weights
+# and all rows' features without each of them may have: beyond, a row is one of very many.
+MOST_WEIGHTS = 1600
+MOST_NUMBERS = 1 << 22
+MOST_CHANGES = 1 << 26
 # A row whose probabilities the step moves by more than this is refitted, but of all rows only those
 # that it moves most, and only where a refit costs little: so many pairs times weights of a class.
 LONG_STEP = 0.1
@@ -29,31 +46,61 @@ LARGEST_REFIT = 1 << 21
 REFIT_TOL = 1e-2
 
 
-def held_out_logits(design: Design, rows: Rows, fit: Fit) -> np.ndarray:
+def held_out_logits(
+    assembly: Assembly, design: Design, rows: Rows, fit: Fit, lists: list[Lists]
+) -> np.ndarray:
     """eta of each pair, with the row left out: (n_pairs,)."""
-    eta = one_step(design, rows, fit)
-    if not design.everywhere or design.values.size > LARGEST_REFIT:
-        return eta
+    n_weights = len(fit.weights.shared) + design.n_classes * (design.linear.shape[1] + 1)
+    if not design.everywhere or n_weights > min(MOST_WEIGHTS, MOST_NUMBERS / design.n_rows):
+        return one_step(design, rows, fit)
+    others = None
+    if design.n_rows * design.values.size <= MOST_CHANGES:
+        others = Others(assembly, design, lists)
+    return all_steps(design, rows, fit, assembly.blocks(), others)
+
+
+def all_steps(
+    design: Design, rows: Rows, fit: Fit, blocks: list[Block], others: Others | None
+) -> np.ndarray:
+    """eta of each pair, with all that a row leaves: (n_pairs,)."""
+    joint = Joint(design, rows, fit)
+    slopes = None if others is None else others.slopes(rows, fit.weights)
+    step, moved = joint.leave(slopes)
+    answer, follow = precision_changes(joint, fit, blocks, moved)
+    step += joint.without(joint.logits(answer @ follow))
     shape = (design.n_classes, design.n_rows)
-    seen = softmax(design, logits(design, fit.weights), fit.weights.offset).near.reshape(shape)
-    step = np.abs(softmax(design, eta, fit.weights.offset).near.reshape(shape) - seen).max(axis=0)
-    step[rows.weights == 0.0] = 0.0
-    table = eta.reshape(shape).copy()
-    farthest = np.argsort(-step, kind="stable")[:MOST_REFITS]
-    if step[farthest[0]] > LONG_STEP:
-        units = units_of(fit.bend, fit.precisions)
-        for row in farthest[step[farthest] > LONG_STEP]:
-            table[:, row] = _refitted(design, rows, fit, units, int(row))
-    return table.ravel()
+    eta = logits(design, fit.weights).reshape(shape) + step.T
+    if design.values.size <= LARGEST_REFIT:
+        found = softmax(design, eta.ravel(), fit.weights.offset).near.reshape(shape)
+        length = np.abs(found - joint.p.T).max(axis=0)
+        farthest = np.argsort(-length, kind="stable")[:MOST_REFITS]
+        for row in farthest[length[farthest] > LONG_STEP]:
+            precision = fit.precision * np.exp(answer[row])
+            eta[:, row] = refitted(design, rows, fit, blocks, precision, others, int(row))
+    return eta.ravel()
 
 
-def _refitted(design: Design, rows: Rows, fit: Fit, units: Units, row: int) -> np.ndarray:
+def refitted(
+    design: Design,
+    rows: Rows,
+    fit: Fit,
+    blocks: list[Block],
+    precision: np.ndarray,
+    others: Others | None,
+    row: int,
+) -> np.ndarray:
     """The logits of a row under the weights that all other rows give: (n_classes,)."""
-    weights = rows.weights.copy()
-    weights[row] = 0.0
-    others = Rows(rows.labels, weights, rows.pair)
+    left = rows.weights.copy()
+    left[row] = 0.0
+    precisions = spread(blocks, precision, design)
     mode = find_mode(
-        design, others, fit.precisions, fit.weights, units, max_iter=100, tol=REFIT_TOL
+        design if others is None else others.without(row),
+        replace(rows, weights=left),
+        precisions,
+        fit.weights,
+        units_of(fit.bend, precisions),
+        max_iter=100,
+        tol=REFIT_TOL,
     )
     pairs = np.arange(design.n_classes) * design.n_rows + row
     found = mode.weights

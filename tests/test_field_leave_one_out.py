@@ -1,0 +1,175 @@
+"""Leave-one-out by the field: each part beside what it stands for, and all of it beside refits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kfree import FieldClassifier
+from kfree.field import evidence
+from kfree.field.assembly import learn, learn_with_lists
+from kfree.field.design import logits, spread_out
+from kfree.field.evidence import fit_by_evidence
+from kfree.field.joint import Joint
+from kfree.field.leave_one_out import one_step
+from kfree.field.logit import Rows, find_mode, loss_and_gradient, units_of
+from kfree.field.others import Others, squares_without
+from kfree.field.response import precision_changes
+from kfree.field.views import Spec
+from kfree.field.within import own_pull
+from kfree.neighbors.threads import single_products
+
+SPECS = [Spec("scores"), Spec("within")]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with single_products():
+        yield
+
+
+def problem(n_classes, n=36, n_features=3, seed=0, apart=1.2):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n, n_features)) + apart * rng.normal(size=(n_classes, n_features))[y], y
+
+
+def loss(eta, y):
+    top = eta.max(axis=1)
+    return top + np.log(np.exp(eta - top[:, None]).sum(axis=1)) - eta[np.arange(len(y)), y]
+
+
+@pytest.mark.parametrize("way", ["together", "apart", "weighted"])
+def test_leave_one_out_is_the_mode_without_the_row(way):
+    y = np.arange(60) % 3
+    X = np.random.default_rng(3).normal(size=(60, 2)) + 1.2 * y[:, None] * [1, 0]
+    weights = np.where(np.arange(len(y)) % 7 == 0, 2.0, 1.0) if way == "weighted" else np.ones(60)
+    assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
+    fit = fit_by_evidence(design, y, weights, assembly.blocks(), 500, 1e-6)
+    rows = Rows(y, weights, design.pair_of(y))
+    seen = spread_out(design, logits(design, fit.weights), fit.weights.offset)
+    if way == "apart":
+        found = spread_out(design, one_step(design, rows, fit), fit.weights.offset)
+    else:
+        found = seen + Joint(design, rows, fit).leave(None)[0]
+    exact, units = np.empty(found.shape), units_of(fit.bend, fit.precisions)
+    for i in range(len(y)):  # the features stay: they leave the row out already
+        left = weights.copy()
+        left[i] = 0.0
+        without = find_mode(
+            design, Rows(y, left, rows.pair), fit.precisions, fit.weights, units, 500, 1e-7
+        ).weights
+        exact[i] = spread_out(design, logits(design, without), without.offset)[i]
+
+    bias = (loss(found, y) - loss(exact, y)).mean()
+    optimism = (loss(exact, y) - loss(seen, y)).mean()
+    assert optimism > 0.02
+    assert abs(bias) < 0.1 * optimism
+
+
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_what_the_lists_of_others_say_without_a_row(n_classes):
+    # In a space that does not know the labels nothing but the lists changes.
+    X, y = problem(n_classes)
+    specs = [Spec("plain", "euclidean")]
+    assembly, design, lists = learn_with_lists(X, y, n_classes, specs, False, 35, None, None)
+    others = Others(assembly, design, lists)
+    middle = np.argsort(np.linalg.norm(X - X.mean(axis=0), axis=1))
+    # Rows in the middle, which are not at the end of any list.
+    assert not np.isin(middle[:3], lists[0].indices[:, -1]).any()
+    for i in middle[:3]:
+        left = np.delete(np.arange(36), i)
+        shorter, _ = learn(X[left], y[left], n_classes, specs, False, 34, None, None)
+        shorter = replace(shorter, readings=assembly.readings)
+        wanted = shorter.pairs(shorter.training_lists(1), None).values.reshape(n_classes, 35, -1)
+        found = others.without(i)
+        values = found.values.reshape(n_classes, 36, -1)
+        np.testing.assert_allclose(values[:, left], wanted, atol=1e-9)
+        np.testing.assert_allclose(found.linear[left], assembly.crossed(wanted), atol=1e-9)
+        own = design.values.reshape(n_classes, 36, -1)[:, i]
+        np.testing.assert_array_equal(values[:, i], own)
+
+
+def test_distances_of_others_from_means_without_a_row():
+    X, y = problem(4, n=14)  # classes of 4, 4, 3 and 3 rows
+    y[3] = 0  # one of 2, which a row that leaves leaves alone
+    assembly, _ = learn(X, y, 4, SPECS, True, 8, None, None)
+    view = assembly.views[1]
+    points, whitening = view.search.points, view.whitening
+    z, kappa = own_pull(points, y, whitening)
+    gone = np.array([0, 1, 7, 11])
+    found = squares_without(points, y, whitening, gone)
+    for number, i in enumerate(gone):
+        for j in np.delete(np.arange(14), i):
+            wanted = np.empty(4)
+            for c in range(4):
+                rest = [m for m in range(14) if y[m] == c and m not in (i, j)]
+                away = points[j] - points[rest].mean(axis=0) if rest else np.full(3, np.nan)
+                wanted[c] = away @ away + kappa[i] * (z[i] @ away) ** 2
+                wanted[c] += kappa[j] * (z[j] @ away) ** 2
+            if np.isnan(wanted).any():
+                np.testing.assert_allclose(
+                    np.delete(found[number, j], y[j]), np.delete(wanted, y[j])
+                )
+                assert found[number, j, y[j]] >= np.nanmax(wanted) * (1 - 1e-12)
+            else:
+                np.testing.assert_allclose(found[number, j], wanted)
+
+
+def test_slopes_are_those_of_the_design_without_the_row(monkeypatch):
+    monkeypatch.setattr("kfree.field.others.BLOCK_NUMBERS", 5000)
+    X, y = problem(3)
+    weights = np.where(np.arange(36) % 5 == 0, 2.0, 1.0)
+    assembly, design, lists = learn_with_lists(X, y, 3, SPECS, True, 20, None, None)
+    fit = fit_by_evidence(design, y, weights, assembly.blocks(), 500, 1e-6)
+    others = Others(assembly, design, lists)
+    found = others.slopes(Rows(y, weights, design.pair_of(y)), fit.weights)
+    for i in (0, 3, 35):
+        left = np.where(np.arange(36) == i, 0.0, weights)
+        rows = Rows(y, left, design.pair_of(y))
+        _, after = loss_and_gradient(others.without(i), rows, fit.weights)
+        _, before = loss_and_gradient(design, rows, fit.weights)
+        np.testing.assert_allclose(found.shared[i], after.shared - before.shared, atol=1e-9)
+        of_class = np.column_stack([after.linear - before.linear, after.offset - before.offset])
+        np.testing.assert_allclose(found.of_class[i], of_class, atol=1e-9)
+        assert np.abs(of_class).max() > 1e-3
+
+
+def test_precisions_follow_a_row_that_leaves(monkeypatch):
+    # So little of a row that a derivative must be right, and rounds until nothing changes.
+    share = 0.01
+    monkeypatch.setattr(evidence, "N_ROUNDS", 30)
+    monkeypatch.setattr("kfree.field.response.N_ROUNDS", 30)
+    monkeypatch.setattr(evidence, "ROUGH", 1e-6)
+    monkeypatch.setattr(evidence, "ROUGH_GAIN", 1e-15)
+    X, y = problem(3, n=60, seed=1)
+    assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
+    blocks = assembly.blocks()
+    fit = fit_by_evidence(design, y, np.ones(60), blocks, 500, 1e-7)
+    joint = Joint(design, Rows(y, np.ones(60), design.pair_of(y)), fit)
+    moved = joint.slopes(joint.residual) @ joint.inverse
+    found, _ = precision_changes(joint, fit, blocks, moved)
+    for i in (0, 8):
+        left = np.where(np.arange(60) == i, 1.0 - share, 1.0)
+        without = fit_by_evidence(design, y, left, blocks, 500, 1e-7)
+        wanted = (np.log(without.precision) - np.log(fit.precision)) / share
+        np.testing.assert_allclose(found[i], wanted, atol=0.05 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("n_classes", "n", "largest"), [(2, 60, 0.01), (8, 32, 0.03)])
+def test_leave_one_out_beside_refits(n_classes, n, largest):
+    # Without trees, of which each refit grows others; the second has classes of four rows.
+    X, y = problem(n_classes, n=n, seed=2)
+    model = FieldClassifier(views=("scores", "within")).fit(X, y)
+    quick, rows = model.decision_function(None), np.arange(0, n, n // 12)
+    quick = np.column_stack([0 * quick, quick]) if n_classes == 2 else quick
+    exact = []
+    for i in rows:
+        left = np.delete(np.arange(n), i)
+        assembly, design = learn(X[left], y[left], n_classes, SPECS, True, 128, None, None)
+        refit = fit_by_evidence(design, y[left], np.ones(n - 1), assembly.blocks(), 500, 1e-5)
+        new = assembly.of_new(X[[i]], assembly.new_lists(X[[i]], 1))
+        exact.append(logits(new, refit.weights))
+    gap = loss(quick[rows], y[rows]) - loss(np.array(exact), y[rows])
+    assert model.trust_ > 0.99
+    assert abs(gap.mean()) < largest
