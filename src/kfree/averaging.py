@@ -3,8 +3,8 @@
     p(z' = c | Y) = sum over K and beta of p(K, beta | Y) p(z' = c | beta, K, Y)
 
 with the exact p(K, beta | Y) by quadrature, averaged ("KOREA average") or taken at its best ("KOREA
-optimal"). Algorithm 1's approximation of it is in `korea`; which candidates
-and which beta a row needs, in `reach`.
+optimal"). Algorithm 1's approximation of it is in `korea`; which candidates and which beta a row
+needs, in `reach`.
 """
 
 from __future__ import annotations
