@@ -32,6 +32,8 @@ from kfree.training import Model, beta_posterior
 # 1.1e-8 (`--problems 8 --rows 600 1500`).
 DOUBT = 1e-4
 SOME_WEIGHT = 1e-9
+# Among about so many nodes of beta the highest mode is looked for first.
+MODE_NODES = 32
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,10 @@ def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     class_probabilities = np.empty_like(average.class_probabilities)
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
-        field = with_candidate(rows.take(chosen), int(i)).at(int(i))
-        mode, _, _ = find_mode(model, field, len(chosen))
-        class_probabilities[chosen] = class_probabilities_at(field.predictive(mode[:, None])[0])
+        some = with_candidate(rows.take(chosen), int(i))
+        mode, _, _ = find_mode(model, some, int(i))
+        predictive, _ = some.at(int(i)).predictive(mode[:, None])
+        class_probabilities[chosen] = class_probabilities_at(predictive)
     return at_best(average, class_probabilities)
 
 
@@ -186,9 +189,14 @@ def training_density(model: Model, which: np.ndarray, beta: np.ndarray) -> np.nd
     return value + model.prior.log_density(beta) + log_k[:, None]
 
 
-def find_mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mode of log p(beta) sum_c p(z, z' = c | beta, K), its value and curvature: (n_rows,)."""
-    curves, only = model.likelihood.curves(np.array([field.candidate])), np.zeros(1, dtype=int)
+def find_mode(model: Model, rows: OpenLabels, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mode of log p(beta) sum_c p(z, z' = c | beta, K), its value and curvature: (n_rows,).
+
+    A sum over classes may have several modes: the highest is looked for, from the best of the nodes
+    that integrate the training posterior.
+    """
+    field, only = rows.at(i), np.zeros(1, dtype=int)
+    curves = model.likelihood.curves(np.array([i]))
 
     def function(beta: np.ndarray) -> tuple:
         parts = [part[0] for part in curves(beta[None], True, only)]
@@ -201,7 +209,11 @@ def find_mode(model: Model, field: Field, n_rows: int) -> tuple[np.ndarray, np.n
                 parts = [a + b[:, 0] for a, b in zip(parts, of_log, strict=True)]
         return tuple(parts)
 
-    mode = maximize(function, np.full(n_rows, model.posterior.curves.mode[field.candidate]))
+    beta, log_mass = model.posterior.fine.of(i)
+    some = slice(None, None, -(-len(beta) // MODE_NODES))
+    beta, log_mass = beta[some], log_mass[some]
+    log_density = log_mass - np.log(beta) + by_label(rows)(i, beta).conditional().log_total
+    mode = maximize(function, beta[log_density.argmax(axis=1)])
     value, _, curvature = function(mode)
     return mode, value, curvature
 

@@ -12,6 +12,7 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 from kfree.averaging import Average, at_best, class_probabilities_at, find_mode
 from kfree.candidates import most_probable
@@ -143,7 +144,9 @@ def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known
             (share * curvature).sum(axis=2) + spread + prior[2],
         )
 
-    start = np.repeat(alone.mean[0, near, None], rows.n_rows, axis=1)
+    # A sum over classes may have several modes: the highest is looked for.
+    height = logsumexp(log_class, axis=2) + model.prior.log_density(where.beta)[:, None, :]
+    start = np.take_along_axis(where.beta, height.argmax(axis=2), axis=1)
     mode = maximize(function, start, N_STEPS, STEP)
     log_maximum, slope, curvature = function(mode)
     curved = curvature < 0
@@ -217,7 +220,7 @@ def _average_in_place(model: Model, rows: OpenLabels) -> Average:
 
 
 def _gaussians_in_place(model: Model, rows: OpenLabels) -> Gaussians:
-    found = [find_mode(model, rows.at(i), rows.n_rows) for i in range(model.n_k)]
+    found = [find_mode(model, rows, i) for i in range(model.n_k)]
     mode, log_maximum, curvature = (np.column_stack(values) for values in zip(*found, strict=True))
     return gaussians(log_maximum + model.posterior.log_prior, mode, curvature)
 

@@ -4,9 +4,10 @@ For each K a trapezoidal rule in u = log(beta) around the mode of the training p
 exponentially. Its step is halved until two levels agree, which also serves densities that are far
 from a Gaussian: where classes are separated, the density is a cliff.
 
-The nodes reach as far as any open label can carry the posterior: one label multiplies the
-likelihood by at most exp(g beta), with a slope g that is known for each row, and no likelihood is
-above one. Most rows have a small g; nodes that allow for more are made for those that need them.
+The nodes reach as far as any open label can carry the posterior, to either side: one label
+multiplies the likelihood by something between exp(-g beta) and exp(g beta), with a slope g that is
+known for each row, and no likelihood is above one. Most rows have a small g; nodes that allow for
+more are made for those that need them.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ def integrate(
         return value + prior.log_density(beta) + u
 
     step = np.minimum(FIRST_STEP * std, LARGEST_STEP) * np.where(hopeless, 2.0, 1.0)
-    low, high, top = _range(log_density, np.log(mode), step, prior, tilt)
+    low, high, top, lowered_top = _range(log_density, np.log(mode), step, prior, tilt)
     # Ends in whole steps from the mode.
     left, right = np.ceil((np.log(mode) - low) / step), np.ceil((high - np.log(mode)) / step)
     found: list[tuple] = [()] * n_k
@@ -208,6 +209,12 @@ def integrate(
         u = np.log(mode[todo])[:, None] + np.where(inside, place, 0.0) * step[todo, None]
         log_p = np.where(inside, log_density(u, todo), -np.inf)
         counts = _reached(log_p, u, prior, tilt[todo, None]) > top[todo, None] - NEGLIGIBLE
+        counts |= log_p - tilt[todo, None] * np.exp(u) > lowered_top[todo, None] - NEGLIGIBLE
+        # All in between count, for labels of less slope.
+        any_before, any_after = (
+            np.logical_or.accumulate(c, axis=1) for c in (counts, counts[:, ::-1])
+        )
+        counts = any_before & any_after[:, ::-1]
         log_p[~counts] = -np.inf
         log_mass = log_p + np.log(step[todo])[:, None]
         fine = _moments(log_mass, u)
@@ -247,13 +254,16 @@ def _reached(log_p: np.ndarray, u: np.ndarray, prior: GammaPrior, tilt: np.ndarr
 
 def _range(
     log_density: Callable, mode: np.ndarray, step: np.ndarray, prior: GammaPrior, tilt: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Between which log(beta) the densities count, whatever one label does, and how high they are.
 
-    Looked for by coarse steps, which grow.
+    Looked for by coarse steps, which grow. To the right a label raises the density by at most
+    exp(tilt beta), to the left it may have lowered all by exp(-tilt beta) but what is there. The
+    last of the four is the height of the densities that are lowered so.
     """
     every = np.arange(len(mode))
     top = log_density(mode[:, None], every)[:, 0]
+    lowered_top = top - tilt * np.exp(mode)
     ends = []
     for sign in (-1.0, 1.0):
         end, stride, todo = mode.copy(), 4.0 * step, every
@@ -262,10 +272,15 @@ def _range(
             u = end[todo]
             log_p = log_density(u[:, None], todo)[:, 0]
             top[todo] = np.maximum(top[todo], log_p)
-            todo = todo[_reached(log_p, u, prior, tilt[todo]) > top[todo] - NEGLIGIBLE]
+            counts = _reached(log_p, u, prior, tilt[todo]) > top[todo] - NEGLIGIBLE
+            if sign < 0:
+                lowered = log_p - tilt[todo] * np.exp(u)
+                lowered_top[todo] = np.maximum(lowered_top[todo], lowered)
+                counts |= lowered > lowered_top[todo] - NEGLIGIBLE
+            todo = todo[counts]
             stride[todo] *= 1.5
         ends.append(end)
-    return ends[0], ends[1], top
+    return ends[0], ends[1], top, lowered_top
 
 
 def find_modes(
