@@ -6,6 +6,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.preprocessing import StandardScaler
 
+from kfree.evaluation import data as shared
+
 SEED = 0
 LATENT = 8
 ROWS_PER_CLUSTER = 50
@@ -70,7 +72,11 @@ def informative(n_rows: int, n_features: int, seed: int) -> tuple[np.ndarray, np
 
 
 def real(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """iris, wine or wdbc as scikit-learn brings them, standardized."""
-    load = {"iris": load_iris, "wine": load_wine, "wdbc": load_breast_cancer}[name]
-    X, y = load(return_X_y=True)
+    """iris, wine or wdbc as scikit-learn brings them, others of the data folder; standardized."""
+    load = {"iris": load_iris, "wine": load_wine, "wdbc": load_breast_cancer}.get(name)
+    if load is None:
+        found = shared.load(name)
+        X, y = found.X, found.y
+    else:
+        X, y = load(return_X_y=True)
     return StandardScaler().fit_transform(X), y
