@@ -140,8 +140,8 @@ def test_precisions_follow_a_row_that_leaves(monkeypatch):
     share = 0.01
     monkeypatch.setattr(evidence, "N_ROUNDS", 30)
     monkeypatch.setattr("kfree.field.response.N_ROUNDS", 30)
-    monkeypatch.setattr(evidence, "ROUGH", 1e-6)
-    monkeypatch.setattr(evidence, "ROUGH_GAIN", 1e-15)
+    monkeypatch.setattr(evidence, "FIRST_ROUND", (1e-6, 1e-15))
+    monkeypatch.setattr(evidence, "LATER_ROUNDS", (1e-6, 1e-15))
     X, y = problem(3, n=60, seed=1)
     assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
     blocks = assembly.blocks()
