@@ -21,7 +21,7 @@ from kfree.field.evidence import fit_by_evidence
 from kfree.field.leave_one_out import held_out_logits
 from kfree.field.logit import Rows
 from kfree.field.nothing import drawn_to, offsets_alone, trust_in
-from kfree.field.saved import field_state, restored_field
+from kfree.field.saved import HeldOut, field_state, restored_field
 from kfree.field.searching import Lists
 from kfree.field.views import NAMES, Spec
 from kfree.neighbors.threads import single_products
@@ -30,6 +30,8 @@ from kfree.progress import progress
 # How many numbers the features of one block of rows may hold (32 MiB), and how many rows at most.
 BLOCK_NUMBERS = 1 << 22
 MOST_ROWS = 1 << 14
+# Up to how many numbers (64 MiB) a fitted field keeps until its leave-one-out is asked for.
+MOST_KEPT = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -186,13 +188,17 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             found = fit_by_evidence(
                 design, labels, weights, blocks, int(self.max_iter), float(self.tol), bar
             )
-            own = Rows(labels, weights, design.pair_of(labels))
-            held_out = held_out_logits(assembly, design, own, found, lists)
         count = np.bincount(labels, weights, len(classes))
         nothing, log_evidence_of_nothing = offsets_alone(count)
         trust = trust_in(found.log_evidence, log_evidence_of_nothing)
         drawn = drawn_to(found.weights, nothing, trust)
-        held_out = nothing[design.label] + trust * (held_out - nothing[design.label])
+
+        def held_out() -> HeldOut:
+            own, base = Rows(labels, weights, design.pair_of(labels)), nothing[design.label]
+            with single_products():
+                eta = held_out_logits(assembly, design, own, found, lists)
+            return design.row, design.starts, base + trust * (eta - base)
+
         if not found.converged:
             warnings.warn(
                 f"The weights are not at their mode after max_iter={self.max_iter} steps of the "
@@ -214,7 +220,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         self._rows = rows
         self._assembly = assembly
         self._weights = drawn
-        self._held_out = (design.row, design.starts, held_out)
+        # Leave-one-out waits until it is asked for, unless that means to keep much until then.
+        self._held_out = held_out if design.values.size <= MOST_KEPT else held_out()
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -331,7 +338,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         weights, n_classes = self._weights, len(self.classes_)
         if X is None:
-            row, starts, eta = self._held_out
+            row, starts, eta = self._left_out()
             n_rows = len(self._assembly.labels)
             none = np.zeros((n_rows, 0))
             pairs = Design(n_rows, n_classes, self._assembly.everywhere, row, starts, none, none)
@@ -375,9 +382,16 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         """The views have their own."""
         return None
 
+    def _left_out(self) -> HeldOut:
+        """Row and class by class the logits of the training rows, each left out."""
+        if callable(self._held_out):
+            self._held_out = self._held_out()
+        return self._held_out
+
     def __getstate__(self) -> dict:
         state = dict(super().__getstate__())
         if "_assembly" in state:
+            state["_held_out"] = self._left_out()
             names = ("_specs", "_rows", "_assembly", "_weights", "_held_out")
             specs, rows, assembly, weights, held_out = (state.pop(name) for name in names)
             state["_fitted"] = field_state(specs, rows, assembly, weights, held_out)
