@@ -31,7 +31,9 @@ from kfree.training import Model, beta_posterior
 # 2.5e-5, among 739 points, where 24 nodes are taken; of 1,000 points and more none by more than
 # 1.1e-8 (`--problems 8 --rows 600 1500`).
 DOUBT = 1e-4
-SOME_WEIGHT = 1e-9
+# Some weight is this much: nodes that miss where the posterior of a row lies give a candidate far
+# too little of it (once 1e-9 instead of 0.2). Zero would make embeddings take four times as long.
+SOME_WEIGHT = 1e-20
 # Among about so many nodes of beta the highest mode is looked for first.
 MODE_NODES = 32
 

@@ -187,9 +187,11 @@ def integrate(
     # Of those that hardly a label brings back only about where they stand is needed.
     hopeless = log_maximum < log_maximum.max() - HOPELESS
     if tilt is not None:
-        hopeless[:] = False
+        hopeless[:], lower = False, tilt
     else:
-        tilt = np.full(n_k, FIRST_TILT)
+        # To the left the nodes end where those of reduced rules do, or nobody would notice a row
+        # whose posterior lies between these and the first node.
+        tilt, lower = np.full(n_k, FIRST_TILT), np.zeros(n_k)
 
     def log_density(u: np.ndarray, which: np.ndarray) -> np.ndarray:
         beta = np.exp(u)
@@ -197,7 +199,7 @@ def integrate(
         return value + prior.log_density(beta) + u
 
     step = np.minimum(FIRST_STEP * std, LARGEST_STEP) * np.where(hopeless, 2.0, 1.0)
-    low, high, top, lowered_top = _range(log_density, np.log(mode), step, prior, tilt)
+    low, high, top, lowered_top = _range(log_density, np.log(mode), step, prior, tilt, lower)
     # Ends in whole steps from the mode.
     left, right = np.ceil((np.log(mode) - low) / step), np.ceil((high - np.log(mode)) / step)
     found: list[tuple] = [()] * n_k
@@ -209,7 +211,7 @@ def integrate(
         u = np.log(mode[todo])[:, None] + np.where(inside, place, 0.0) * step[todo, None]
         log_p = np.where(inside, log_density(u, todo), -np.inf)
         counts = _reached(log_p, u, prior, tilt[todo, None]) > top[todo, None] - NEGLIGIBLE
-        counts |= log_p - tilt[todo, None] * np.exp(u) > lowered_top[todo, None] - NEGLIGIBLE
+        counts |= log_p - lower[todo, None] * np.exp(u) > lowered_top[todo, None] - NEGLIGIBLE
         # All in between count, for labels of less slope.
         any_before, any_after = (
             np.logical_or.accumulate(c, axis=1) for c in (counts, counts[:, ::-1])
@@ -253,17 +255,22 @@ def _reached(log_p: np.ndarray, u: np.ndarray, prior: GammaPrior, tilt: np.ndarr
 
 
 def _range(
-    log_density: Callable, mode: np.ndarray, step: np.ndarray, prior: GammaPrior, tilt: np.ndarray
+    log_density: Callable,
+    mode: np.ndarray,
+    step: np.ndarray,
+    prior: GammaPrior,
+    tilt: np.ndarray,
+    lower: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Between which log(beta) the densities count, whatever one label does, and how high they are.
 
     Looked for by coarse steps, which grow. To the right a label raises the density by at most
-    exp(tilt beta), to the left it may have lowered all by exp(-tilt beta) but what is there. The
+    exp(tilt beta), to the left it may have lowered all by exp(-lower beta) but what is there. The
     last of the four is the height of the densities that are lowered so.
     """
     every = np.arange(len(mode))
     top = log_density(mode[:, None], every)[:, 0]
-    lowered_top = top - tilt * np.exp(mode)
+    lowered_top = top - lower * np.exp(mode)
     ends = []
     for sign in (-1.0, 1.0):
         end, stride, todo = mode.copy(), 4.0 * step, every
@@ -274,7 +281,7 @@ def _range(
             top[todo] = np.maximum(top[todo], log_p)
             counts = _reached(log_p, u, prior, tilt[todo]) > top[todo] - NEGLIGIBLE
             if sign < 0:
-                lowered = log_p - tilt[todo] * np.exp(u)
+                lowered = log_p - lower[todo] * np.exp(u)
                 lowered_top[todo] = np.maximum(lowered_top[todo], lowered)
                 counts |= lowered > lowered_top[todo] - NEGLIGIBLE
             todo = todo[counts]
