@@ -235,7 +235,7 @@ def test_weights_of_one_change_nothing():
 
 
 def test_a_weight_of_two_is_the_row_twice_in_the_likelihood():
-    _, design = learn(X, Y, 3, [Spec("scores")], True, 20, None, None)
+    _, design, _ = learn(X, Y, 3, [Spec("scores")], True, 20, None, None)
     weights = starting_weights(design, Y, np.ones(60))
     pair = design.pair_of(Y)
     one, _ = loss_and_gradient(design, Rows(Y, np.ones(60), pair), weights)
@@ -267,7 +267,7 @@ def many(monkeypatch, few, n_neighbors=30):
 
 def test_sparse_gradient(monkeypatch):
     rows, labels, *_ = many(monkeypatch, 2)
-    _, design = learn(rows, labels, 6, [Spec("scores"), Spec("within")], False, 5, None, None)
+    _, design, _ = learn(rows, labels, 6, [Spec("scores"), Spec("within")], False, 5, None, None)
     assert len(design.row) < 6 * 120
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 120)
     task = Rows(labels, weights, design.pair_of(labels))

@@ -57,7 +57,7 @@ def test_features(n_classes, ties):
     length = 20
     # With ties at the list's end, who is on it is a matter of rounding: here everybody is.
     length = len(X) - 1 if ties else length
-    assembly, design = learn(X, y, n_classes, SPECS, True, length, None, None)
+    assembly, design, _ = learn(X, y, n_classes, SPECS, True, length, None, None)
     n_curves = len(assembly.curves.center)
     for found, rows in (
         (design, None),
@@ -76,7 +76,7 @@ def test_features(n_classes, ties):
 def test_more_columns_than_rows(n_features):
     X, y, new = problem(2, n=30, n_features=n_features)
     new[0] = X[0]
-    assembly, design = learn(X, y, 2, SPECS, True, 29, None, None)
+    assembly, design, _ = learn(X, y, 2, SPECS, True, 29, None, None)
     # The space of "within" has one dimension for each row, and one for what is outside of them.
     n_coordinates = assembly.views[1].search.points.shape[1]
     assert n_coordinates == (30 if n_features == 30 else 31)
@@ -105,7 +105,7 @@ def test_shrinkage_is_that_of_ledoit_and_wolf(shape):
 def test_a_class_of_one_row_and_a_constant_column():
     X, y, new = problem(3, n=30)
     y[0], X[:, 2] = 3, 5.0
-    assembly, design = learn(X, y, 4, SPECS, True, 29, None, None)
+    assembly, design, _ = learn(X, y, 4, SPECS, True, 29, None, None)
     for found, rows in (
         (design, None),
         (assembly.of_new(new, assembly.new_lists(new, 1)), new),
@@ -115,7 +115,7 @@ def test_a_class_of_one_row_and_a_constant_column():
         np.testing.assert_allclose(table(found)[:, :, fractions], G[:, :, fractions], atol=1e-9)
         np.testing.assert_allclose(found.linear[:, [0, 1, 3, 4]], linear[:, :4], atol=1e-9)
     # The distances from the means, which the constant column does not change but for their number.
-    _, design = learn(X[:, :2], y, 4, SPECS, True, 29, None, None)
+    _, design, _ = learn(X[:, :2], y, 4, SPECS, True, 29, None, None)
     np.testing.assert_allclose(
         table(design)[:, :, -2:], naive.means(X[:, :2], y, 4), rtol=1e-6, atol=1e-9
     )
@@ -127,7 +127,7 @@ def test_mode_and_evidence(n_classes, monkeypatch):
         monkeypatch.setattr(evidence, rounds, (1e-8, 1e-15))
     X, y, _ = problem(n_classes, n=30, n_features=2)
     weights = np.random.default_rng(1).choice([0.0, 1.0, 2.5], size=len(y))
-    assembly, design = learn(X, y, n_classes, SPECS, True, 12, None, None)
+    assembly, design, _ = learn(X, y, n_classes, SPECS, True, 12, None, None)
     fit = fit_by_evidence(design, y, weights, assembly.blocks(), 2000, 1e-7)
     assert fit.converged
     G, linear = naive.design(X, y, n_classes, None, 12)

@@ -7,7 +7,7 @@ import pytest
 
 from kfree import FieldClassifier
 from kfree.field import evidence
-from kfree.field.assembly import learn, learn_with_lists
+from kfree.field.assembly import learn
 from kfree.field.design import logits, spread_out
 from kfree.field.evidence import fit_by_evidence
 from kfree.field.joint import Joint
@@ -44,7 +44,7 @@ def test_leave_one_out_is_the_mode_without_the_row(way):
     y = np.arange(60) % 3
     X = np.random.default_rng(3).normal(size=(60, 2)) + 1.2 * y[:, None] * [1, 0]
     weights = np.where(np.arange(len(y)) % 7 == 0, 2.0, 1.0) if way == "weighted" else np.ones(60)
-    assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
+    assembly, design, _ = learn(X, y, 3, SPECS, True, 30, None, None)
     fit = fit_by_evidence(design, y, weights, assembly.blocks(), 500, 1e-6)
     rows = Rows(y, weights, design.pair_of(y))
     seen = spread_out(design, logits(design, fit.weights), fit.weights.offset)
@@ -72,14 +72,14 @@ def test_what_the_lists_of_others_say_without_a_row(n_classes):
     # In a space that does not know the labels nothing but the lists changes.
     X, y = problem(n_classes)
     specs = [Spec("plain", "euclidean")]
-    assembly, design, lists = learn_with_lists(X, y, n_classes, specs, False, 35, None, None)
+    assembly, design, lists = learn(X, y, n_classes, specs, False, 35, None, None)
     others = Others(assembly, design, lists)
     middle = np.argsort(np.linalg.norm(X - X.mean(axis=0), axis=1))
     # Rows in the middle, which are not at the end of any list.
     assert not np.isin(middle[:3], lists[0].indices[:, -1]).any()
     for i in middle[:3]:
         left = np.delete(np.arange(36), i)
-        shorter, _ = learn(X[left], y[left], n_classes, specs, False, 34, None, None)
+        shorter, _, _ = learn(X[left], y[left], n_classes, specs, False, 34, None, None)
         shorter = replace(shorter, readings=assembly.readings)
         wanted = shorter.pairs(shorter.training_lists(1), None).values.reshape(n_classes, 35, -1)
         found = others.without(i)
@@ -93,7 +93,7 @@ def test_what_the_lists_of_others_say_without_a_row(n_classes):
 def test_distances_of_others_from_means_without_a_row():
     X, y = problem(4, n=14)  # classes of 4, 4, 3 and 3 rows
     y[3] = 0  # one of 2, which a row that leaves leaves alone
-    assembly, _ = learn(X, y, 4, SPECS, True, 8, None, None)
+    assembly, _, _ = learn(X, y, 4, SPECS, True, 8, None, None)
     view = assembly.views[1]
     points, whitening = view.search.points, view.whitening
     z, kappa = own_pull(points, y, whitening)
@@ -120,7 +120,7 @@ def test_slopes_are_those_of_the_design_without_the_row(monkeypatch):
     monkeypatch.setattr("kfree.field.others.BLOCK_NUMBERS", 5000)
     X, y = problem(3)
     weights = np.where(np.arange(36) % 5 == 0, 2.0, 1.0)
-    assembly, design, lists = learn_with_lists(X, y, 3, SPECS, True, 20, None, None)
+    assembly, design, lists = learn(X, y, 3, SPECS, True, 20, None, None)
     fit = fit_by_evidence(design, y, weights, assembly.blocks(), 500, 1e-6)
     others = Others(assembly, design, lists)
     found = others.slopes(Rows(y, weights, design.pair_of(y)), fit.weights)
@@ -143,7 +143,7 @@ def test_precisions_follow_a_row_that_leaves(monkeypatch):
     monkeypatch.setattr(evidence, "FIRST_ROUND", (1e-6, 1e-15))
     monkeypatch.setattr(evidence, "LATER_ROUNDS", (1e-6, 1e-15))
     X, y = problem(3, n=60, seed=1)
-    assembly, design = learn(X, y, 3, SPECS, True, 30, None, None)
+    assembly, design, _ = learn(X, y, 3, SPECS, True, 30, None, None)
     blocks = assembly.blocks()
     fit = fit_by_evidence(design, y, np.ones(60), blocks, 500, 1e-7)
     joint = Joint(design, Rows(y, np.ones(60), design.pair_of(y)), fit)
@@ -166,7 +166,7 @@ def test_leave_one_out_beside_refits(n_classes, n, largest):
     exact = []
     for i in rows:
         left = np.delete(np.arange(n), i)
-        assembly, design = learn(X[left], y[left], n_classes, SPECS, True, 128, None, None)
+        assembly, design, _ = learn(X[left], y[left], n_classes, SPECS, True, 128, None, None)
         refit = fit_by_evidence(design, y[left], np.ones(n - 1), assembly.blocks(), 500, 1e-5)
         new = assembly.of_new(X[[i]], assembly.new_lists(X[[i]], 1))
         exact.append(logits(new, refit.weights))

@@ -160,24 +160,8 @@ def learn(
     n_neighbors: int,
     random_state: Any,
     n_jobs: int | None,
-) -> tuple[Assembly, Design]:
-    """What the training rows teach, and their own design."""
-    return learn_with_lists(X, labels, n_classes, specs, linear, n_neighbors, random_state, n_jobs)[
-        :2
-    ]
-
-
-def learn_with_lists(
-    X: Any,
-    labels: np.ndarray,
-    n_classes: int,
-    specs: list[Spec],
-    linear: bool,
-    n_neighbors: int,
-    random_state: Any,
-    n_jobs: int | None,
 ) -> tuple[Assembly, Design, list[Lists]]:
-    """The same, and for each view the nearest others of every training row."""
+    """What the training rows teach, their own design, and the nearest others in each view."""
     precomputed = any(spec.metric == "precomputed" for spec in specs)
     columns = None if precomputed else learn_columns(X)
     scaled = None if columns is None else Scaled(X, columns)

@@ -14,7 +14,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
-from kfree.field.assembly import learn_with_lists
+from kfree.field.assembly import learn
 from kfree.field.contributions import Contributions, contributions_of
 from kfree.field.design import Design, logits, spread_out
 from kfree.field.evidence import fit_by_evidence
@@ -174,7 +174,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             weights = weights * compute_sample_weight(self.class_weight, classes[labels])
         bar = progress(self.verbose, "fit")
         with single_products():
-            assembly, design, lists = learn_with_lists(
+            assembly, design, lists = learn(
                 rows,
                 labels,
                 len(classes),
