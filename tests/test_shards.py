@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from kfree import KFreeClassifier
-from kfree.shards import flow, lists, open_rows, posteriors, rows
+from kfree.shards import flow, lists, new_rows, posteriors, rows, small_model
 from kfree.training import KnownPosteriors
 
 
@@ -45,7 +45,7 @@ def train(X, y, n_shards, by_space, **settings):
 
 
 def probabilities(averages):
-    return open_rows.join_averages(averages).class_probabilities
+    return small_model.join_averages(averages).class_probabilities
 
 
 def check_probabilities(fitted, one, new=None):
@@ -176,14 +176,14 @@ def test_rows_that_ask_for_more_are_searched_for_again(structure, monkeypatch):
     fitted, one = train(*crowd(600), 4, True, k_values=[1, 2, 3, 60], structure=structure)
     assert fitted.n_usual == 3
     new = np.concatenate([crowd(20, seed=1)[0][:20], np.full((1, 20), 30.0)])
-    asked, farther = [], open_rows.average_farther
+    asked, farther = [], new_rows.average_farther
 
     def forgets_them_first(answer, *args):
         asked.append(answer.asking)
         answer.average.class_probabilities[answer.asking] = np.nan
         return farther(answer, *args)
 
-    monkeypatch.setattr(open_rows, "average_farther", forgets_them_first)
+    monkeypatch.setattr(new_rows, "average_farther", forgets_them_first)
     found = probabilities(flow.average_of_new(AtOnce(), fitted, one, [new]))
     np.testing.assert_allclose(found, one.predict_proba(new), rtol=0, atol=1e-9)
     np.testing.assert_array_equal(asked, [[20]])  # who enters 40 neighborhoods at once

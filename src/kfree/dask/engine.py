@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
-from kfree.shards import counting, lists, open_rows, rows, tables
+from kfree.shards import counting, held_out_rows, lists, new_rows, rows, small_model, tables
 
 CLOSED = (
     "The Dask client was closed or lost its scheduler, and with it what the workers held for this "
@@ -46,7 +46,7 @@ def _tell_sizes() -> None:
     """
     from dask.sizeof import sizeof
 
-    modules = counting, lists, open_rows, rows, tables
+    modules = counting, held_out_rows, lists, new_rows, rows, small_model, tables
     for value in [value for module in modules for value in vars(module).values()]:
         if isinstance(value, type) and is_dataclass(value):
             sizeof.register(value, _size)

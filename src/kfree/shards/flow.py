@@ -24,7 +24,7 @@ from kfree.inference.rules import training_posterior
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import make_search
 from kfree.neighbors.structures import STRUCTURES
-from kfree.shards import counting, lists, open_rows, rows, tables
+from kfree.shards import counting, held_out_rows, lists, new_rows, rows, small_model, tables
 from kfree.shards.engine import Engine, as_it_is
 from kfree.shards.posteriors import find_posteriors
 from kfree.training import (
@@ -227,7 +227,7 @@ def train(
         engine.forget([*neighbors.graphs, *neighbors.incoming, *neighbors.tables, known])
         k = min(2 * k, limit)
     joint = settings.update == "joint"
-    knowledge = open_rows.Knowledge(
+    knowledge = small_model.Knowledge(
         shards.plan, structure, candidates, prior, posterior, joint, average
     )
     likelihood, know = engine.keep([known, engine.task("knowledge", as_it_is, knowledge)])
@@ -241,7 +241,7 @@ def train(
         likelihood,
         structure,
         joint,
-        open_rows.n_usual(knowledge),
+        small_model.n_usual(knowledge),
     )
 
 
@@ -253,18 +253,18 @@ def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -
     found = []
     for i, part in enumerate(parts):
         points = task("read-new", rows.read_new, settings, part, shards.plan_task, i)
-        home = _met(engine, fitted, "meet-at-home", open_rows.meet_at_home, points, boxes, n_k)
-        reach = task("reach", open_rows.reach_after, points, home, k)
+        home = _met(engine, fitted, "meet-at-home", new_rows.meet_at_home, points, boxes, n_k)
+        reach = task("reach", new_rows.reach_after, points, home, k)
         args = points, boxes, reach, n_k
-        away = _met(engine, fitted, "meet", open_rows.meet_elsewhere, *args)
+        away = _met(engine, fitted, "meet", new_rows.meet_elsewhere, *args)
         known = _known(engine, fitted, points, [*home, *away], n_k)
-        answer = task("average", open_rows.average_new, *known, know, fitted.likelihood)
+        answer = task("average", new_rows.average_new, *known, know, fitted.likelihood)
         if n_k < len(fitted.candidates):
-            again = task("points-asking", open_rows.points_asking, points, answer)
-            met = _met(engine, fitted, "meet-again", open_rows.meet_again, again)
+            again = task("points-asking", new_rows.points_asking, points, answer)
+            met = _met(engine, fitted, "meet-again", new_rows.meet_again, again)
             known = _known(engine, fitted, again, met, len(fitted.candidates))
             better = answer, *known, know, fitted.likelihood
-            answer = task("average-farther", open_rows.average_farther, *better)
+            answer = task("average-farther", new_rows.average_farther, *better)
         found.append(task("answer", getattr, answer, "average"))
     return found
 
@@ -277,7 +277,7 @@ def _met(engine: Engine, fitted: Fitted, name: str, meet: Callable, *args: Any) 
 
 def _known(engine: Engine, fitted: Fitted, points: Any, met: list, n_k: int) -> tuple[Any, list]:
     """Tasks for where new rows stand, and for the points that have yet to be described for it."""
-    arrived = engine.task("arrive", open_rows.arrive, points, met, fitted.knowledge, n_k)
+    arrived = engine.task("arrive", new_rows.arrive, points, met, fitted.knowledge, n_k)
     if STRUCTURES[fitted.structure].nearest:
         return arrived, []
     return arrived, _describe(engine, fitted, fitted.neighbors.incoming, arrived, n_k, True)
@@ -295,18 +295,21 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
         blocks = []
         for a in range(0, n, HELD_OUT_ROWS):
             chosen = np.arange(a, min(a + HELD_OUT_ROWS, n))
-            block = task("hold-out", open_rows.hold_out, chosen, side, into, know, at=s)
+            block = task("hold-out", held_out_rows.hold_out, chosen, side, into, know, at=s)
             described = _describe(engine, fitted, incoming, block, len(fitted.candidates), False)
             args = block, shard, near.around[s], side, into, described, know, fitted.likelihood
-            blocks.append(task("average", open_rows.average_held_out, *args, at=s))
+            blocks.append(task("average", held_out_rows.average_held_out, *args, at=s))
         if n:
             ids = task("ids", getattr, shard, "ids", at=s)
-            of_shards.append((ids, task("join", open_rows.join_averages, blocks, at=s)))
+            of_shards.append((ids, task("join", small_model.join_averages, blocks, at=s)))
     return [
         task(
             "whole-order",
-            open_rows.in_whole_order,
-            [task("part", open_rows.part_of_average, *pair, int(a), int(b)) for pair in of_shards],
+            held_out_rows.in_whole_order,
+            [
+                task("part", held_out_rows.part_of_average, *pair, int(a), int(b))
+                for pair in of_shards
+            ],
         )
         for a, b in zip(shards.first[:-1], shards.first[1:], strict=True)
     ]
