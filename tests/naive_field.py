@@ -5,6 +5,7 @@ Written from the formulas in docs/field.md and not from the fast code.
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import loggamma
 from scipy.stats import norm
 from sklearn.covariance import ledoit_wolf
 
@@ -142,6 +143,54 @@ def means(X, y, n_classes, new=None):
     )
 
 
+def densities(X, y, n_classes, new=None):
+    """(n_rows, n_classes, 1): how dense each class is around a row, each with its own covariance.
+
+    Multivariate Student, the predictive density of a normal class under an inverse Wishart prior
+    of nu rows' worth of S. A training row has a part in nothing of it.
+    """
+    points = standardized(X, X)
+    covariance, shrinkage, z = covariance_within(points, y)
+    rows = points if new is None else standardized(X, new)
+    n, d = X.shape
+    # Beyond the rows' span and one more coordinate, dimensions add the same to all.
+    p = d if d <= n else n + 1
+    log_unit = np.linalg.slogdet(covariance)[1]
+
+    def log_density(row, c, nu, gone):
+        S, kept = covariance, np.array([i != gone for i in range(n)])
+        if gone is not None and (n_c := (y == y[gone]).sum()) > 1:
+            S = covariance - (1 - shrinkage) / n * n_c / (n_c - 1) * np.outer(z[gone], z[gone])
+        members = points[kept & (y == c)]
+        m = len(members)
+        if m == 0:
+            return np.nan
+        off = members - members.mean(axis=0)
+        A = nu * S + off.T @ off
+        away = row - members.mean(axis=0)
+        log_volume = np.linalg.slogdet(A)[1] - log_unit - (d - p) * np.log(nu)
+        freedom = nu + m + 1
+        return (
+            loggamma((freedom + p) / 2)
+            - loggamma(freedom / 2)
+            - p / 2 * np.log(np.pi * (m + 1) / m)
+            - log_volume / 2
+            - (freedom + p) / 2 * np.log(1 + away @ np.linalg.inv(A) @ away * m / (m + 1))
+        )
+
+    grid = [p * 2.0**power for power in range(-5, 13)]
+    own = [np.nansum([log_density(points[i], y[i], nu, i) for i in range(n)]) for nu in grid]
+    nu = grid[int(np.argmax(own))]
+    out = np.array(
+        [
+            [log_density(row, c, nu, i if new is None else None) for c in range(n_classes)]
+            for i, row in enumerate(rows)
+        ]
+    )
+    out = np.where(np.isnan(out), np.nanmin(out, axis=1, keepdims=True), out)
+    return out[:, :, None] / np.sqrt(p)
+
+
 def curves(X, new=None, leading=25):
     """(n_rows, leading) from the kernel between normal scores, all training rows being landmarks.
 
@@ -186,7 +235,8 @@ def design(X, y, n_classes, new=None, length=128):
     columns = [leading(make(X, X), make(X, rows)) for make in (standardized, normal_scores)]
     linear = factor * np.hstack(columns)
     linear = np.hstack([linear, curves(X, new), crossed(G, said)])
-    return np.concatenate([said, means(X, y, n_classes, new)], axis=2), linear
+    own = [said, means(X, y, n_classes, new), densities(X, y, n_classes, new)]
+    return np.concatenate(own, axis=2), linear
 
 
 def neighbors_say(X, y, n_classes, new, length):
@@ -210,7 +260,7 @@ def blocks(n_fractions, n_ranks, n_columns, n_curves, n_crossed):
     """(part, first, last) of each block in the order of the fast code."""
     found = []
     for part, widths in (
-        ("shared", (n_fractions, n_ranks, n_fractions, n_ranks, 2)),
+        ("shared", (n_fractions, n_ranks, n_fractions, n_ranks, 2, 1)),
         ("linear", (n_columns, n_columns, n_curves, n_crossed)),
     ):
         first = 0

@@ -1,5 +1,7 @@
 """The field beside its slow twin: features, mode, evidence, probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
@@ -8,10 +10,11 @@ import naive_field as naive
 from kfree import FieldClassifier
 from kfree.field import evidence
 from kfree.field.assembly import learn
+from kfree.field.densities import learn_densities, new_densities, training_densities
 from kfree.field.design import logits, spread_out
 from kfree.field.evidence import fit_by_evidence
 from kfree.field.views import Spec
-from kfree.field.within import shrinkage_of
+from kfree.field.within import class_means, learn_whitening, shrinkage_of
 from kfree.neighbors.threads import single_products
 
 SPECS = [Spec("scores"), Spec("within")]
@@ -93,6 +96,37 @@ def test_more_columns_than_rows(n_features):
             np.testing.assert_allclose(products, linear[:, part] @ linear[:, part].T, atol=1e-7)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_densities_have_no_part_of_the_row_itself(n_classes):
+    # By recomputing all from the other rows, in coordinates and under a nu that stay as they are.
+    X, y, _ = problem(n_classes, n=31, n_features=4)
+    X[y == 0] *= 3.0
+    whitening = learn_whitening(X, y, n_classes)
+    whitening = replace(whitening, shrinkage=1.0)  # S stays, and so does the identity
+    points = whitening(X)
+    learned = learn_densities(points, y, whitening)
+    found = training_densities(points, y, whitening, learned)
+    seen = new_densities(points, learned)
+    for i in (0, 1, 30):
+        left = np.delete(np.arange(31), i)
+        means = class_means(points[left], y[left], n_classes)
+        without = learn_densities(points[left], y[left], replace(whitening, means=means))
+        without = replace(without, nu=learned.nu)
+        wanted = new_densities(points[[i]], without)[0]
+        np.testing.assert_allclose(found[i], wanted, rtol=1e-9)
+        # Were the row not left out, it would find its own class denser.
+        assert seen[i, y[i]] > wanted[y[i]] + 0.01
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_classes_that_spread_alike_lean_on_each_other(spread):
+    X, y, _ = problem(2, n=200, n_features=4)
+    X[y == 1] *= [spread, 1.0, 1.0 / spread, 1.0]
+    whitening = learn_whitening(X, y, 2)
+    nu = learn_densities(whitening(X), y, whitening).nu
+    assert (nu < 40.0) == (spread > 1.0)
+
+
 @pytest.mark.parametrize("shape", [(30, 1), (30, 4), (30, 30), (12, 50)])
 def test_shrinkage_is_that_of_ledoit_and_wolf(shape):
     z = np.random.default_rng(0).normal(size=shape) * np.arange(1, shape[1] + 1)
@@ -116,9 +150,10 @@ def test_a_class_of_one_row_and_a_constant_column():
         np.testing.assert_allclose(found.linear[:, [0, 1, 3, 4]], linear[:, :4], atol=1e-9)
     # The distances from the means, which the constant column does not change but for their number.
     _, design, _ = learn(X[:, :2], y, 4, SPECS, True, 29, None, None)
-    np.testing.assert_allclose(
-        table(design)[:, :, -2:], naive.means(X[:, :2], y, 4), rtol=1e-6, atol=1e-9
-    )
+    for part, twin in ((slice(-3, -1), naive.means), (slice(-1, None), naive.densities)):
+        np.testing.assert_allclose(
+            table(design)[:, :, part], twin(X[:, :2], y, 4), rtol=1e-6, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kfree.field import means
+from kfree.field import densities, means
 from kfree.field.columns import Columns, Scaled, learn_columns
 from kfree.field.crossed import Crossed, learn_crossed
 from kfree.field.curves import Curves, learn_curves
+from kfree.field.densities import Densities, learn_densities
 from kfree.field.design import FEW_CLASSES, Block, Design
 from kfree.field.features import Reading, Spoken, learn_reading, speak
 from kfree.field.forest import FEATURES as FOREST_FEATURES
@@ -44,6 +45,7 @@ class Assembly:
     curves: Curves | None
     forest: Forest | None
     crossed: Crossed | None  # None where classes are many
+    densities: tuple[Densities, ...]  # one for each view with means
 
     @property
     def everywhere(self) -> bool:
@@ -70,17 +72,20 @@ class Assembly:
             assert scaled is not None
             # Standardized, as trees compare in single precision.
             trees = self.forest.probabilities(scaled.standardized)
+        points = [view.points(X, scaled) for view, _ in self.with_means()]
         squares = [
-            means.new_squares(view.points(X, scaled), whitening)
-            for view, whitening in self.with_means()
+            means.new_squares(one, whitening)
+            for one, (_, whitening) in zip(points, self.with_means(), strict=True)
         ]
-        return self.design(len(X), scaled, self.pairs(lists, trees), squares)
+        log_density = [
+            densities.new_densities(one, classes)
+            for one, classes in zip(points, self.densities, strict=True)
+        ]
+        return self.design(len(X), scaled, self.pairs(lists, trees), squares, log_density)
 
     def with_means(self) -> list[tuple[View, Whitening]]:
-        """The views in which the distances from the classes' means speak, and their whitening."""
-        if not self.everywhere:
-            return []
-        return [(view, view.whitening) for view in self.views if view.whitening is not None]
+        """The views in which the classes' means and densities speak, and their whitening."""
+        return _whitened(self.views) if self.everywhere else []
 
     def pairs(self, lists: list[Lists], trees: np.ndarray | None) -> Pairs:
         """What lists say, and the class probabilities (n_rows, n_classes) of trees, if any."""
@@ -102,9 +107,17 @@ class Assembly:
         return _near_pairs(n_rows, spoken)
 
     def design(
-        self, n_rows: int, scaled: Scaled | None, pairs: Pairs, squares: list[np.ndarray]
+        self,
+        n_rows: int,
+        scaled: Scaled | None,
+        pairs: Pairs,
+        squares: list[np.ndarray],
+        log_density: list[np.ndarray],
     ) -> Design:
-        """All that speaks; `squares` are distances from the means for each view that has them."""
+        """All that speaks; `squares` are distances from the means for each view that has them.
+
+        `log_density` are the classes' log densities in the same views.
+        """
         n_classes = self.n_classes
         linear = [np.zeros((n_rows, 0))]
         if self.projections is not None:
@@ -119,8 +132,12 @@ class Assembly:
         if squares:
             assert self.columns is not None
             n_columns = len(self.columns.mean)
-            said = [means.speak(one, n_columns).reshape(len(values), -1) for one in squares]
-            values = np.hstack([values, *said])
+            said = [means.speak(one, n_columns) for one in squares]
+            said += [
+                densities.speak(one, classes.means.shape[1])
+                for one, classes in zip(log_density, self.densities, strict=True)
+            ]
+            values = np.hstack([values, *(one.reshape(len(values), -1) for one in said)])
         starts = np.searchsorted(pairs.label, np.arange(n_classes + 1))
         return Design(
             n_rows, n_classes, self.everywhere, pairs.row, starts, values, np.hstack(linear)
@@ -135,6 +152,7 @@ class Assembly:
         if self.forest is not None:
             widths.append((FOREST, FOREST_FEATURES))
         widths += [(f"{view.name} means", means.FEATURES) for view, _ in self.with_means()]
+        widths += [(f"{view.name} densities", densities.FEATURES) for view, _ in self.with_means()]
         blocks = _in_turn("shared", [(f"{name}, shared", width) for name, width in widths])
         if not self.everywhere:
             blocks += _in_turn("own", [(f"{name}, by class", width) for name, width in widths])
@@ -181,7 +199,17 @@ def learn(
         assert scaled is not None
         forest, trees = grow(scaled.standardized, labels, n_classes, random_state, n_jobs)
     assembly = Assembly(
-        labels, n_classes, length, columns, views, readings, projections, curves, forest, None
+        labels,
+        n_classes,
+        length,
+        columns,
+        views,
+        readings,
+        projections,
+        curves,
+        forest,
+        None,
+        densities_in(views, labels, n_classes),
     )
     pairs = assembly.pairs(lists, trees)
     if few:
@@ -191,7 +219,29 @@ def learn(
         means.training_squares(view.search.points, labels, whitening)
         for view, whitening in assembly.with_means()
     ]
-    return assembly, assembly.design(len(labels), scaled, pairs, squares), lists
+    log_density = [
+        densities.training_densities(view.search.points, labels, whitening, classes)
+        for (view, whitening), classes in zip(
+            assembly.with_means(), assembly.densities, strict=True
+        )
+    ]
+    return assembly, assembly.design(len(labels), scaled, pairs, squares, log_density), lists
+
+
+def densities_in(
+    views: tuple[View, ...], labels: np.ndarray, n_classes: int
+) -> tuple[Densities, ...]:
+    """The classes' covariances in each whitened view; none where classes are many."""
+    if n_classes > FEW_CLASSES:
+        return ()
+    return tuple(
+        learn_densities(view.search.points, labels, whitening)
+        for view, whitening in _whitened(views)
+    )
+
+
+def _whitened(views: tuple[View, ...]) -> list[tuple[View, Whitening]]:
+    return [(view, view.whitening) for view in views if view.whitening is not None]
 
 
 def _in_turn(part: str, widths: list[tuple[str, int]]) -> list[Block]:

@@ -1,8 +1,8 @@
 """What the leaving of a training row does to the features of the other rows, and so to the weights.
 
-A training row speaks in the features of the rows whose lists it is on, and in the distances of all
-rows from its class's mean. Without row i the features Z_j of row j are others, and the slope of the
-loss at the weights, which were fitted with the row, changes by
+A training row speaks in the features of the rows whose lists it is on, in the distances of all rows
+from its class's mean, and in the densities of all rows. Without row i the features Z_j of row j are
+others, and the slope of the loss at the weights, which were fitted with the row, changes by
 
     v_i = sum_{j != i} Z_j(-i)' r_j(-i) - Z_j' r_j,    r_j = p_j - y_j
 
@@ -18,8 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kfree.field import means
+from kfree.field import densities, means
 from kfree.field.assembly import Assembly
+from kfree.field.densities import Densities
+from kfree.field.densities_without import densities_without
 from kfree.field.design import Design, Weights, logits
 from kfree.field.features import Reading, closeness
 from kfree.field.logit import Rows
@@ -44,7 +46,7 @@ class Changes:
     """How the features of all rows change as some rows leave, one at a time."""
 
     listed: np.ndarray  # (n_gone, n_rows, n_classes, n_listed) what lists say
-    meant: np.ndarray  # (n_gone, n_rows, n_classes, n_meant) what the classes' means say
+    meant: np.ndarray  # (n_gone, n_rows, n_classes, n_meant) means and densities
     crossed: np.ndarray  # (n_gone, n_rows, n_crossed) the crossed part of x
 
 
@@ -74,11 +76,14 @@ class Others:
             for one, reading in zip(lists, assembly.readings, strict=True)
         ]
         self.means = assembly.with_means()
+        self.densities = assembly.densities
         n_classes, n_shared = design.n_classes, design.values.shape[1]
         self.values = design.values.reshape(n_classes, design.n_rows, n_shared).transpose(1, 0, 2)
-        # Columns of g that the lists make, and those of the means at the end; trees stay.
+        # Columns of g that the lists make, then those of the trees, which stay, and at the end
+        # those of the means and of the densities.
         self.listed = slice(0, sum(one.reading.n_features for one in self.lists))
-        self.meant = slice(n_shared - means.FEATURES * len(self.means), n_shared)
+        n_meant = (means.FEATURES + densities.FEATURES) * len(self.means)
+        self.meant = slice(n_shared - n_meant, n_shared)
         # How the lists enter the crossed features, and where those stand in x.
         directions = crossed.directions.reshape(
             n_classes, self.meant.start, crossed.directions.shape[1]
@@ -97,6 +102,10 @@ class Others:
             _leave_lists(listed[..., first:last], one, gone)
             first = last
         said = [self._leave_means(view, whitening, gone) for view, whitening in self.means]
+        said += [
+            self._leave_densities(view, whitening, classes, gone)
+            for (view, whitening), classes in zip(self.means, self.densities, strict=True)
+        ]
         meant = np.concatenate([np.zeros((len(gone), n_rows, n_classes, 0)), *said], axis=3)
         meant -= self.values[..., self.meant]
         meant[np.arange(len(gone)), gone] = 0.0
@@ -150,6 +159,15 @@ class Others:
         squares = squares_without(view.search.points, self.labels, whitening, gone)
         said = means.speak(squares.reshape(-1, squares.shape[2]), view.search.points.shape[1])
         return said.transpose(1, 0, 2).reshape(*squares.shape, -1)
+
+    def _leave_densities(
+        self, view: View, whitening: Whitening, classes: Densities, gone: np.ndarray
+    ) -> np.ndarray:
+        """What the densities say without `gone`: (n_gone, n_rows, n_classes, 1)."""
+        points = view.search.points
+        found = densities_without(points, self.labels, whitening, classes, gone)
+        said = densities.speak(found.reshape(-1, found.shape[2]), points.shape[1])
+        return said.transpose(1, 0, 2).reshape(*found.shape, -1)
 
 
 def _residuals(eta: np.ndarray, rows: Rows) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kfree.field.assembly import Assembly
+from kfree.field.assembly import Assembly, densities_in
 from kfree.field.columns import Scaled, learn_columns
 from kfree.field.crossed import Crossed
 from kfree.field.curves import Curves, landmarks_of
@@ -111,6 +111,7 @@ def restored_field(
         curves,
         forest,
         crossed,
+        densities_in(views, labels, n_classes),
     )
     return specs, rows, assembly, weights, (row, starts, eta)
 

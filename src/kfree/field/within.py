@@ -99,13 +99,17 @@ def _coordinates(X: np.ndarray, basis: np.ndarray, scale: np.ndarray, outside: f
     return np.column_stack([inside * scale, length * outside])
 
 
+def own_share(labels: np.ndarray, whitening: Whitening) -> np.ndarray:
+    """How much of z z' S loses without each training row: k (n_points,)."""
+    sizes = np.bincount(labels)[labels].astype(float)
+    return (1.0 - whitening.shrinkage) / len(labels) * sizes / np.maximum(sizes - 1.0, 1.0)
+
+
 def own_pull(
     points: np.ndarray, labels: np.ndarray, whitening: Whitening
 ) -> tuple[np.ndarray, np.ndarray]:
     """How each training row drew S along itself: z (n_points, n_features) and kappa (n_points,)."""
-    sizes = np.bincount(labels)[labels].astype(float)
-    z = points - whitening.means[labels]
-    k = (1.0 - whitening.shrinkage) / len(points) * sizes / np.maximum(sizes - 1.0, 1.0)
+    z, k = points - whitening.means[labels], own_share(labels, whitening)
     spread = np.einsum("ij,ij->i", z, z)
     # A row that alone spans a direction of S: 1 - k z'S^-1 z is 0 but for rounding.
     return z, k / np.maximum(1.0 - k * spread, 1e-6)
