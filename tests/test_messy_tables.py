@@ -167,6 +167,55 @@ class TestRowsThatAreNoData:
     def test_other_rows_are_kept(self, tmp_path, text):
         assert "was left out" not in self.fit(tmp_path, text).stdout
 
+    def predict(self, tmp_path, text, name="o.csv"):
+        assert self.fit(tmp_path, table()).exit_code == 0
+        (tmp_path / "n.csv").write_text(text)
+        result = run("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        return result
+
+    @pytest.mark.parametrize("n_rows", [1, 2, 9])
+    def test_predict_leaves_them_without_a_prediction(self, tmp_path, n_rows):
+        text = table(n_rows).replace("kind\n", "kind\n,cm,kg,\n") + "Total:,99,77,\n"
+        result = self.predict(tmp_path, text)
+        assert "units ('cm' and 'kg'); it has no prediction" in result.stderr
+        assert "a total ('Total'); it has no prediction" in result.stderr
+        assert "filled in" not in result.stderr
+        assert f"{n_rows} row{'s' * (n_rows > 1)} predicted" in result.stderr
+        made = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
+        assert made["a"].iloc[[0, -1]].tolist() == ["cm", "99"]
+        assert (made.iloc[[0, -1], 4:] == "").all(axis=None)
+        assert made["prediction"].iloc[1:-1].isin(["p", "q"]).all()
+
+    def test_predict_finds_them_in_blocks(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("kfree.commands.predict.BLOCK_ROWS", 4)
+        text = table(7).replace("kind\n", "kind\n,cm,kg,\n") + "Total,99,77,\n"
+        self.predict(tmp_path, text, "o.parquet")
+        made = parquet.read_table(tmp_path / "o.parquet").to_pandas()
+        assert made["prediction"].isna().tolist() == [True, *[False] * 7, True]
+        assert made["probability_p"].isna().tolist() == [True, *[False] * 7, True]
+        # The last block is the total alone.
+        assert "8 rows predicted" in self.predict(tmp_path, table(8) + "Total,1,2,\n").stderr
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "nr,a,b\n1,unknown,0\n2,1.5,3\n",  # one cell may be a slip
+            "nr,a,b\nTotal,1.5,0\n",  # a single row
+            "nr,a,b\n1,2,3\nTotal,2,3\n2,2,3\n4,2,3\n5,2,3\nTotal,2,3\n",  # not alone
+        ],
+    )
+    def test_predict_keeps_other_rows(self, tmp_path, text, monkeypatch):
+        monkeypatch.setattr("kfree.commands.predict.BLOCK_ROWS", 5)
+        assert "no prediction" not in self.predict(tmp_path, text).stderr
+
+    def test_predict_knows_the_values_of_fit(self, tmp_path):
+        brands = "a,b,brand,kind\n" + "1,2,Total,p\n3,4,Shell,q\n" * 9
+        assert self.fit(tmp_path, brands).exit_code == 0
+        (tmp_path / "n.csv").write_text("a,b,brand\n1,2,Shell\n3,4,Total\n")
+        result = run("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
+        assert "2 rows predicted" in result.stderr
+
     def test_names_in_the_second_line(self, tmp_path):
         result = self.fit(tmp_path, "Sample,Sizes,,Result\n" + table())
         assert "but a cell below it is called so" in result.stderr

@@ -187,6 +187,18 @@ class TestTables:
         with pytest.raises(TableError, match="column 'tags' cannot be predicted"):
             split_target(cells, "tags")
 
+    def test_labels_that_differ_by_capital_letters(self):
+        said = []
+        frame = pd.DataFrame(
+            {"a": range(6), "y": ["Open", "open ", "open", "OPEN", "shut", "shut"]}
+        )
+        _, labels = split_target(frame, "y", say=said.append)
+        assert set(labels) == {"Open", "open", "OPEN", "shut"}
+        assert (
+            "Labels of 'y' that differ by capital letters only are classes of their own: "
+            "'OPEN', 'Open' and 'open'."
+        ) in said
+
     def test_labels_with_blanks_around(self):
         said = []
         frame = pd.DataFrame({"a": range(6), "y": ["u", " u", "u ", "v", "v", "v"]})

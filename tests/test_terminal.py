@@ -156,6 +156,15 @@ class TestNothingIsOverwritten:
         assert result.stderr.count("\n") == 1
         assert {path.name: path.read_bytes() for path in files.iterdir()} == before
 
+    @pytest.mark.parametrize(
+        "words", ["predict m.kfree t.csv -o p.xlsx", "fit t.csv -t y -o m.XLS"]
+    )
+    def test_spreadsheets_are_not_written(self, files, words):
+        result = run(*words.split())
+        assert result.exit_code == 1
+        assert "has the ending of a spreadsheet, which kfree does not write" in result.stderr
+        assert not {"p.xlsx", "m.XLS"} & {path.name for path in files.iterdir()}
+
     def test_behind_standard_input_and_output(self, files):
         before = (files / "t.csv").read_bytes()
         for line in (

@@ -16,6 +16,8 @@ from kfree.commands.options import STANDARD
 from kfree.plain_text import quoted
 from kfree.tables import TableError
 
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
+
 
 def check_output(
     output: str | Path,
@@ -40,6 +42,11 @@ def check_output(
     """
     if as_json and str(output) == STANDARD:
         raise typer.BadParameter("--json and --output - would both write to standard output.")
+    if Path(output).suffix.lower() in SPREADSHEETS:
+        raise TableError(
+            f"{_name(output, 'Standard output')} has the ending of a spreadsheet, which kfree does "
+            "not write; a table that ends in .csv opens in a spreadsheet too."
+        )
     target = _identity(output, standard=1)
     for source in inputs:
         if target is not None and target == _identity(source, standard=0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from kfree.commands.table_output import refuse_taken, table_writer
 from kfree.commands.telling import say, show_json
 from kfree.persistence import ModelFileError, load
 from kfree.plain_text import quoted, shown
-from kfree.tables import TablePreparation, read_blocks
+from kfree.tables import OddRows, TablePreparation, read_blocks
 from kfree.tables.messages import count
 from kfree.tables.numbers import given_style
 from kfree.tables.tally import Tally
@@ -42,7 +43,7 @@ def predict(
     Writes the table's own columns, as they are written there, then the predicted class, its
     probability, the probability of each class, and of a model of k which share of the uncertainty
     comes from not knowing k and beta. Rows stay in order and are read block by block, so the table
-    may be larger than memory.
+    may be larger than memory. A second line of names or units and a total have no prediction.
 
     Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
@@ -54,32 +55,36 @@ def predict(
         decimal=None if decimal is None else str(decimal), thousands=thousands
     )
     added = _names(fitted)
-    tally = Tally()
+    tally, odd_rows = Tally(), OddRows(prepare)
     predicted: Counter[str] = Counter()
-    n_rows, sum_probability = 0, 0.0
+    n_rows, n_predicted, sum_probability = 0, 0, 0.0
     # One block is predicted before the output is begun: what is wrong mostly shows there.
     with Working("Predicting", noun="rows") as working, ExitStack() as stack:
         write = None
-        for cells in read_blocks(data, rows=BLOCK_ROWS):
+        for cells, last in _to_the_last(read_blocks(data, rows=BLOCK_ROWS)):
             refuse_taken(cells.columns, added, "the predictions are")
-            answer = _answer(fitted, cells, tally)
+            odd = odd_rows.among(cells, last)
+            whole = cells if not odd.any() else cells.loc[~odd]
+            answer = _answer(fitted, whole, tally) if len(whole) else _empty(added)
+            predicted.update(map(str, answer["prediction"]))
+            sum_probability += float(answer["probability"].sum())
+            n_predicted += len(whole)
             if write is None:
                 writer = table_writer(output, prepare.numbers_of, escape_formulas)
                 write = stack.enter_context(writer)
-            write(cells, answer)
-            predicted.update(map(str, answer["prediction"]))
-            sum_probability += float(answer["probability"].sum())
+            write(cells, _with_gaps(answer, odd))
             n_rows += len(cells)
             working.advance(len(cells))
-    notes = [sentence for sentence, _ in tally.oddities()]
+    notes = odd_rows.notes + [sentence for sentence, _ in tally.oddities()]
     notes += [tally.filled()] if tally.filled_in else []
     if as_json:
         show_json(
             {
                 "output": output,
                 "n_rows": n_rows,
+                "n_predicted": n_predicted,
                 "predicted": dict(sorted(predicted.items())),
-                "mean_probability": sum_probability / n_rows,
+                "mean_probability": sum_probability / n_predicted,
                 "filled_in": dict(tally.filled_in),
                 "notes": notes,
             }
@@ -89,7 +94,16 @@ def predict(
         say(f"Note: {note}", style="yellow")
     if output != options.STANDARD:
         first = ", ".join(f"{shown(name)}: {n:,}" for name, n in predicted.most_common(8))
-        say(f"{count(n_rows, 'row')} predicted ({first}); written to {output}.")
+        say(f"{count(n_predicted, 'row')} predicted ({first}); written to {output}.")
+
+
+def _to_the_last(blocks: Iterator[Any]) -> Iterator[tuple[Any, bool]]:
+    """Each block, and whether it is the last one."""
+    block = next(blocks)
+    for following in blocks:
+        yield block, False
+        block = following
+    yield block, True
 
 
 def _preparation(model: Any, path: str) -> TablePreparation:
@@ -123,6 +137,24 @@ def _answer(model: Pipeline, cells: Any, tally: Tally) -> dict[str, np.ndarray]:
         # Where the class is certain to the last bit there is nothing to divide up.
         answer[UNCERTAINTY] = between / np.where(whole > 0, whole, 1.0)
     return answer
+
+
+def _empty(names: list[str]) -> dict[str, np.ndarray]:
+    """The new columns for no rows."""
+    return {name: np.empty(0, dtype=object if name == "prediction" else float) for name in names}
+
+
+def _with_gaps(answer: dict[str, np.ndarray], odd: np.ndarray) -> dict[str, np.ndarray]:
+    """The new columns with missing values in the rows that are `odd`."""
+    if not odd.any():
+        return answer
+    columns = {}
+    for name, values in answer.items():
+        number = values.dtype.kind == "f"
+        column = np.full(len(odd), np.nan if number else None, dtype=float if number else object)
+        column[~odd] = values if number else values.tolist()
+        columns[name] = column
+    return columns
 
 
 def _names(model: Pipeline) -> list[str]:

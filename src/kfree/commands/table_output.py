@@ -98,7 +98,9 @@ def _text_writer(stream: Any, separator: str, escape_formulas: bool) -> Write:
         nonlocal begun
         # Only what is added is rounded.
         rounded = {
-            name: np.char.mod(DIGITS, values) if values.dtype.kind == "f" else values
+            name: np.where(np.isnan(values), "", np.char.mod(DIGITS, values))
+            if values.dtype.kind == "f"
+            else values
             for name, values in added.items()
         }
         block = _joined(cells, rounded)

@@ -124,7 +124,7 @@ def _labels_of(
         return np.array([str(label) for label in column[there]], dtype=str), there
     texts = cells.texts
     there = np.array([text is not None for text in texts])
-    _say_stripped(column, there, target, say)
+    _say_alike(column, there, target, say)
     hints = {target: frame.attrs.get("decimal", POINT)}
     numbers = read_columns({target: texts}, None, hints)[target][0][there]
     if there.any() and not np.isnan(numbers).any():
@@ -134,19 +134,31 @@ def _labels_of(
     return labels, there
 
 
-def _say_stripped(column: Any, there: np.ndarray, target: str, say: Callable[[str], Any]) -> None:
-    """Say which labels differ by surrounding spaces only, and are one class."""
-    spellings: dict[str, set[str]] = {}
-    for label in column.to_numpy(dtype=object)[there]:
-        if isinstance(label, str):
-            spellings.setdefault(label.strip(), set()).add(label)
-    several = [sorted(found) for found in spellings.values() if len(found) > 1]
-    if several:
-        say(
-            f"Labels of {quoted(target)} that differ by surrounding spaces only were taken as one "
-            f"class: {listed(several[0])}"
-            + (f", and so on for {len(several) - 1:,} more." if len(several) > 1 else ".")
-        )
+def _say_alike(column: Any, there: np.ndarray, target: str, say: Callable[[str], Any]) -> None:
+    """Say which labels differ by surrounding spaces only, or by capital letters only.
+
+    The first are one class, the others are not: nobody but the owner knows whether they should be.
+    """
+    labels = {label for label in column.to_numpy(dtype=object)[there] if isinstance(label, str)}
+    stripped = {label.strip() for label in labels}
+    for spelled, by, verdict in (
+        (_spellings(labels, str.strip), "surrounding spaces", "were taken as one class"),
+        (_spellings(stripped, str.casefold), "capital letters", "are classes of their own"),
+    ):
+        if spelled:
+            more = f", and so on for {len(spelled) - 1:,} more" if len(spelled) > 1 else ""
+            say(
+                f"Labels of {quoted(target)} that differ by {by} only {verdict}: "
+                f"{listed(spelled[0])}{more}."
+            )
+
+
+def _spellings(labels: set[str], plain: Callable[[str], str]) -> list[list[str]]:
+    """Groups of labels that become the same."""
+    groups: dict[str, list[str]] = {}
+    for label in sorted(labels):
+        groups.setdefault(plain(label), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _whole(numbers: np.ndarray, target: str) -> np.ndarray:
