@@ -97,8 +97,9 @@ def returning(
         away = np.abs(curves.beta[which] - np.reshape(origin, (-1, 1)))
         for j in np.unique(at):
             inside = log_sum(curves.log_mass[which] + grid[j] * away)
+            before = curves.log_before(grid[j], model.prior.shape)[which] + grid[j] * origin
             beyond = curves.log_beyond(grid[j])[which] - grid[j] * origin
-            table[j] = np.logaddexp(inside, beyond)
+            table[j] = np.logaddexp(np.logaddexp(inside, before), beyond)
         return np.minimum(table[at, each] + more, 0.0) + constant[which]
 
     place = np.searchsorted(grid, most)

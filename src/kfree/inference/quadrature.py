@@ -120,13 +120,18 @@ class BetaPosterior:
         beta = self.beta[place]
         return np.where(self.bounded, -np.inf, _tail(beta, self.log_mass[place] + slope * beta))
 
-    def ends(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """The first node of the i-th candidate and its last two, and their log masses.
+    def log_before(self, slope: np.ndarray | float, shape: float) -> np.ndarray:
+        """At most the part of the integral of p(beta, z | K) exp(-slope beta) before the nodes."""
+        beta = self.beta[:, :2].T
+        return _head(beta, self.log_mass[:, :2].T - slope * beta, shape)
 
-        Only the first where the prior has died out at the last ones.
+    def ends(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first two nodes of the i-th candidate and its last two, and their log masses.
+
+        Only the first two where the prior has died out at the last ones.
         """
         last = int((self.log_mass[i] > -np.inf).sum()) - 1
-        place = [0] if self.bounded[i] else [0, last - 1, last]
+        place = [0, 1] if self.bounded[i] else [0, 1, last - 1, last]
         return self.beta[i, place], self.log_mass[i, place]
 
     def log_outside(
@@ -136,19 +141,29 @@ class BetaPosterior:
 
         Parameters
         ----------
-        beta : (1 or 3,) the `ends`
-        log_mass : (n, 1 or 3) there, of functions with a concave logarithm
+        beta : (2 or 4,) the `ends`
+        log_mass : (n, 2 or 4) there, of functions whose logarithm is concave but for the prior's
         shape : of the prior, which rises as a power of beta
         """
-        step = np.log(self.beta[i, 1] / self.beta[i, 0])
-        before = log_mass[:, 0] - np.log(step * min(1.0, shape))
+        before = _head(beta[:2, None], log_mass[:, :2].T, shape)
         if self.bounded[i]:
             return before
-        return np.logaddexp(before, _tail(beta[1:, None], log_mass[:, 1:].T))
+        return np.logaddexp(before, _tail(beta[2:, None], log_mass[:, 2:].T))
 
     def take(self, which: np.ndarray) -> BetaPosterior:
         """The posteriors of some candidates."""
         return BetaPosterior(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+def _head(beta: np.ndarray, log_mass: np.ndarray, shape: float) -> np.ndarray:
+    """Log of the integral before the first of two nodes, at most, from (2, n) log masses there.
+
+    The density of log(beta) is beta ** shape times a function with a concave logarithm, which
+    toward zero rises at most as fast as it does from the second node to the first.
+    """
+    width = np.log(beta[1] / beta[0])
+    fall = (log_mass[0] - log_mass[1] + shape * width) / (beta[1] - beta[0])
+    return log_mass[0] - np.log(width * shape) + np.maximum(fall, 0.0) * beta[0]
 
 
 def _tail(beta: np.ndarray, log_mass: np.ndarray) -> np.ndarray:

@@ -20,9 +20,8 @@ from kfree.neighbors.flat import distinct, distinct_hashes
 LARGEST_EXPONENT = 700.0
 # How many numbers are held while states are evaluated.
 BLOCK_NUMBERS = 1 << 19
-# A random word for each class: of a neighbor, of the point itself, of a neighbor that goes; and one
-# for the weight.
-WORDS = np.random.default_rng(20131).integers(0, 1 << 64, (4, 256), dtype=np.uint64) | np.uint64(1)
+# A random word for each class: of a neighbor, of the point itself; and one for the weight.
+WORDS = np.random.default_rng(20131).integers(0, 1 << 64, (3, 256), dtype=np.uint64) | np.uint64(1)
 
 
 def hashes(count: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -100,6 +99,11 @@ def joined(count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarray
 
 def present(count: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The log terms of points with counts (n_classes, n) at b (n, n_beta): (n, n_beta)."""
-    top = count.max(axis=0)
-    total = np.exp((count - top)[:, :, None] * b).sum(axis=0)
-    return (count[own, np.arange(len(own))] - top)[:, None] * b - np.log(total)
+    out = np.empty(b.shape)
+    step = max(1, BLOCK_NUMBERS // (len(count) * b.shape[1]))
+    for start in range(0, len(b), step):
+        part = slice(start, min(start + step, len(b)))
+        below = count[:, part] - count[:, part].max(axis=0)
+        total = np.exp(below[:, :, None] * b[part]).sum(axis=0)
+        out[part] = below[own[part], np.arange(len(total))][:, None] * b[part] - np.log(total)
+    return out

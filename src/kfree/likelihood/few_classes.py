@@ -29,8 +29,11 @@ from kfree.neighbors.structures import Touched
 
 # Up to so many classes all of them are looked at for every touched point.
 FEW_CLASSES = 32
-# A product of full matrices takes this part of the time that sparse entries take.
-DENSE_GAIN = 8
+# A table of rows and states that is counted out in full and multiplied is faster than adding up the
+# pairs one by one while it has up to so many cells for each pair: 1 where 10 columns are summed, 4
+# where there are 40 or more (measured with 10 to 160 columns and 50 to 500 pairs a row).
+COLUMNS_PER_CELL = 10
+MOST_CELLS = 4
 
 
 class FewClasses:
@@ -64,12 +67,7 @@ class FewClasses:
         divisor = count.sum(axis=0)[:, None] if rows.table.by_size else float(rows.table.k[i])
         log_class = self._own_terms(count, divisor, beta)
         if len(touched.pair_row):
-            points = self._points_at(i)
-            place = points.place[touched.pair_point]
-            shown_by, state = self._states(touched, points, place)
-            change = self._changes(touched, points, shown_by, place[shown_by], i, beta)
-            summed = _sum_over_pairs(touched.pair_row, state, change, rows.n_rows)
-            log_class += summed.reshape(log_class.shape)
+            log_class += self._changes(touched, i, beta)
         return log_class
 
     def _points_at(self, i: int) -> _Points:
@@ -132,46 +130,57 @@ class FewClasses:
         row, point = self._pairs
         return row[: self._n_pairs[i]], point[: self._n_pairs[i]]
 
-    def _states(
-        self, touched: Touched, points: _Points, place: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A pair that shows each state (n_states,), and the state of each pair (n_pairs,)."""
-        key = hashes(points.count, points.label)[place]
-        key += touched.weight.astype(np.uint64) * WORDS[2, 0]
+    def _changes(self, touched: Touched, i: int, beta: np.ndarray) -> np.ndarray:
+        """New log terms less old ones, summed over the pairs: (n_rows, n_classes, n_beta)."""
+        rows, points = self._open, self._points_at(i)
+        place = points.place[touched.pair_point]
+        key = hashes(points.count, points.label)
+        shown_by, state, _ = distinct_hashes(key)
+        count, label = points.count[:, shown_by], points.label[shown_by]
+        # A shard knows the neighbors of touched points only; nobody asks for the terms of others.
+        size = np.maximum(count.sum(axis=0), 1)
+        divisor = size if rows.table.by_size else np.full(len(label), rows.table.k[i])
+        old = present(count, label, beta / divisor[:, None])
+        old = _sum_over_pairs(touched.pair_row, state[place], old, rows.n_rows)
+        # What a point becomes depends on what is left of its counts. A hash is a sum over
+        # neighbors, so that those that go are taken away from it.
+        key = key[place] + touched.weight.astype(np.uint64) * WORDS[2, 0]
         if len(touched.lost_pair):
             first = np.flatnonzero(np.diff(touched.lost_pair, prepend=-1))
-            label = self._open.labels[touched.lost_neighbor]
-            key[touched.lost_pair[first]] += np.add.reduceat(WORDS[3][label], first)
+            lost = WORDS[0][rows.labels[touched.lost_neighbor]]
+            key[touched.lost_pair[first]] -= np.add.reduceat(lost, first)
         shown_by, state, _ = distinct_hashes(key)
-        return shown_by, state
+        new = self._new_terms(touched, points, shown_by, place[shown_by], i, beta)
+        new = _sum_over_pairs(touched.pair_row, state, new, rows.n_rows)
+        return new.reshape(rows.n_rows, rows.n_classes, len(beta)) - old[:, None, :]
 
-    def _changes(
+    def _new_terms(
         self,
         touched: Touched,
         points: _Points,
-        shown_by: np.ndarray,
+        pairs: np.ndarray,
         place: np.ndarray,
         i: int,
         beta: np.ndarray,
     ) -> np.ndarray:
-        """New log term less old, by the class of the open label: (n_states, n_classes * n_beta)."""
+        """Log terms in some pairs, by the class of the open label: (n, n_classes * n_beta).
+
+        `place` (n,) is where the touched points of these pairs stand among the `points`.
+        """
         table, n_classes = self._open.table, len(points.count)
-        out = np.empty((len(shown_by), n_classes * len(beta)))
+        out = np.empty((len(pairs), n_classes * len(beta)))
         step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
         first = np.searchsorted(touched.lost_pair, np.arange(len(touched.pair_row) + 1))
-        for start in range(0, len(shown_by), step):
-            pair, point = shown_by[start : start + step], place[start : start + step]
-            before, own = points.count[:, point], points.label[point]
-            divisor = before.sum(axis=0) if table.by_size else np.full(len(pair), table.k[i])
+        for start in range(0, len(pairs), step):
+            pair, point = pairs[start : start + step], place[start : start + step]
             owner, loss = expand(first, pair)
+            count, weight = points.count[:, point], touched.weight[pair]
             slot = self._open.labels[touched.lost_neighbor[loss]] * np.int64(len(pair)) + owner
-            lost = np.bincount(slot, minlength=before.size).reshape(before.shape)
-            weight, size = touched.weight[pair], divisor
-            if table.by_size:
-                size = size - lost.sum(axis=0) + weight
-            change = joined(before - lost, own, weight, beta / size[:, None])
-            change -= present(before, own, beta / divisor[:, None])
-            out[start : start + step] = change.transpose(1, 0, 2).reshape(len(pair), -1)
+            count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
+            size = count.sum(axis=0) + weight
+            divisor = size if table.by_size else np.full(len(pair), table.k[i])
+            new = joined(count, points.label[point], weight, beta / divisor[:, None])
+            out[start : start + step] = new.transpose(1, 0, 2).reshape(len(pair), -1)
         return out
 
 
@@ -186,11 +195,12 @@ class _Points:
 
 
 def _sum_over_pairs(
-    row: np.ndarray, state: np.ndarray, change: np.ndarray, n_rows: int
+    row: np.ndarray, state: np.ndarray, value: np.ndarray, n_rows: int
 ) -> np.ndarray:
-    """The sum of `change[state]` over the pairs of each row: (n_rows, n_classes * n_beta)."""
-    shape, one = (n_rows, len(change)), np.ones(len(row))
-    if shape[0] * shape[1] <= DENSE_GAIN * len(row):
-        number = np.bincount(row * np.int64(shape[1]) + state, one, shape[0] * shape[1])
-        return number.reshape(shape) @ change
-    return sparse.coo_array((one, (row, state)), shape=shape).tocsr() @ change
+    """The sum of `value[state]` over the pairs of each row: (n_rows, n_columns)."""
+    n_states, n_columns = value.shape
+    if n_rows * n_states <= min(MOST_CELLS, n_columns / COLUMNS_PER_CELL) * len(row):
+        number = np.bincount(row * np.int64(n_states) + state, minlength=n_rows * n_states)
+        return number.reshape(n_rows, n_states).astype(float) @ value
+    # Not made a compressed table first, which would sort all pairs.
+    return sparse.coo_array((np.ones(len(row)), (row, state)), shape=(n_rows, n_states)) @ value

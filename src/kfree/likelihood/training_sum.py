@@ -24,7 +24,7 @@ from scipy import sparse
 
 from kfree.likelihood.class_lists import class_lists
 from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.terms import Counts, take
+from kfree.likelihood.terms import Counts, segment_max, take
 from kfree.neighbors.flat import distinct, distinct_hashes
 from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
@@ -81,9 +81,7 @@ class Curves:
         self.starts = np.searchsorted(self.candidate, np.arange(len(which) + 1))
         n = len(self.candidate)
         owner = counts.owner
-        top = np.zeros(n, dtype=np.int64)
-        if len(owner):
-            np.maximum.at(top, owner, counts.value)
+        top = segment_max(counts.value, counts.indptr, 0).astype(np.int64)
         self.own_rate = (top - counts.own) / counts.divisor
         # Classes without a neighbor make one more entry of each term, its last.
         indptr = counts.indptr + np.arange(n + 1)
