@@ -45,7 +45,7 @@ BORDERS = {
     "kfree.candidates.EVERY_UP_TO": (4, 32),
     "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
-    "kfree.reach.USUAL_SLOPE": (0.0, 4.0),
+    "kfree.training.USUAL_SLOPE": (0.0, 4.0),
     "kfree.training.ENTERING_NUMBERS": (0, 1 << 25),
     "kfree.inference.quadrature.FIRST_TILT": (0.0, 1.0),
     "kfree.reach.N_SLOPES": (5, 65),
@@ -132,6 +132,8 @@ def problem(seed: int, n_most: int = 40) -> Problem:
         if rng.random() < 0.3
     }
     scale = float(rng.choice([1.0, 1.0, 1.0, 2.0**-600, 2.0**500]))
+    if "k_max" in settings and rng.random() < 0.3:
+        settings["k_max"] = "auto"
     return Problem(seed, kind, X, z, new[int(rng.integers(0, 4))], scale, settings, borders)
 
 
@@ -155,6 +157,7 @@ def _smaller(given: Problem):
         yield replace(given, scale=1.0)
     k_values = given.settings["k_values"]
     k = max(k_values) if isinstance(k_values, list) else given.settings["k_max"]
+    k = 1 if k == "auto" else k
     for row in range(len(given.z)):
         z = np.delete(given.z, row)
         whole = len(np.unique(z)) == int(z.max()) + 1 and z.max() > 0

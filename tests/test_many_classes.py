@@ -124,7 +124,7 @@ BETA = np.array([1e-3, 0.7, 4.0, 6.9])
 def test_terms_of_new_rows(kind):
     X, z, new = rows_of(kind)
     model = fitted(kind, "asymmetric")._model
-    rows = new_points(model, new, True, model.n_k, None)
+    rows = new_points(model, new, True, None)
     many = ManyClasses(rows)
     for i, k in enumerate(model.table.k):
         predictive, leaves = many.predictive(i, BETA)
@@ -167,5 +167,5 @@ def test_this_way_is_taken(rows, monkeypatch):
 
 def test_where_digits_would_be_lost_another_way_is_taken():
     model = fitted("continuous", "asymmetric")._model
-    many = ManyClasses(new_points(model, rows_of("continuous")[2], True, model.n_k, None))
+    many = ManyClasses(new_points(model, rows_of("continuous")[2], True, None))
     assert many.predictive(0, np.array([1.01 * LARGEST_STEP * K_VALUES[0]])) is None

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from kfree import KFreeClassifier
-from kfree.shards import flow, lists, new_rows, posteriors, rows, small_model
+from kfree.shards import flow, lists, posteriors, rows, small_model
 from kfree.training import KnownPosteriors
 
 
@@ -172,21 +172,24 @@ def crowd(n, seed=0):
 
 
 @pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
-def test_rows_that_ask_for_more_are_searched_for_again(structure, monkeypatch):
+def test_a_row_that_enters_many_neighborhoods(structure):
     fitted, one = train(*crowd(600), 4, True, k_values=[1, 2, 3, 60], structure=structure)
-    assert fitted.n_usual == 3
+    # The last row enters 40 neighborhoods at once.
     new = np.concatenate([crowd(20, seed=1)[0][:20], np.full((1, 20), 30.0)])
-    asked, farther = [], new_rows.average_farther
-
-    def forgets_them_first(answer, *args):
-        asked.append(answer.asking)
-        answer.average.class_probabilities[answer.asking] = np.nan
-        return farther(answer, *args)
-
-    monkeypatch.setattr(new_rows, "average_farther", forgets_them_first)
     found = probabilities(flow.average_of_new(AtOnce(), fitted, one, [new]))
     np.testing.assert_allclose(found, one.predict_proba(new), rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(asked, [[20]])  # who enters 40 neighborhoods at once
+
+
+@pytest.mark.parametrize("structure", ["asymmetric", "boltzmann", "boltzmann2"])
+@pytest.mark.parametrize("few_neighbors", [1 << 20, 0])
+def test_auto_ends_where_one_machine_ends(structure, few_neighbors, monkeypatch):
+    monkeypatch.setattr(posteriors, "FEW_NEIGHBORS", few_neighbors)
+    X, y = crowd(300)
+    fitted, one = train(X, y, 3, True, structure=structure)
+    assert one.k_max_ < 100  # of 339 that were looked at
+    np.testing.assert_array_equal(fitted.candidates.k, one.k_values_)
+    np.testing.assert_allclose(fitted.posterior.k_probabilities, one.k_posterior_, atol=1e-12)
+    check_probabilities(fitted, one, X[:20] + 0.1)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
 
 from kfree.inference.laplace import GRID
 from kfree.likelihood.few_classes import FEW_CLASSES
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.reach import n_usual_candidates
 from kfree.training import Model, held_out, new_points
 
 # How many new points are searched for at a time, and about how many numbers a block of them may
@@ -46,13 +42,10 @@ def open_rows(
     if queries is None:
         rows = np.arange(len(model.labels))
         return [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
-    n_k = n_usual_candidates(model) if inference == "quadrature" else model.n_k
     blocks = []
     for first in range(0, queries.shape[0], SEARCH_ROWS):
         part = queries[first : first + SEARCH_ROWS]
-        found = new_points(model, part, joint, n_k, n_jobs)
-        if n_k < model.n_k:
-            found = replace(found, farther=partial(_with_all, model, part, joint))
+        found = new_points(model, part, joint, n_jobs)
         n_parts = -(-found.n_rows // step)
         blocks += [found.take(part) for part in np.array_split(np.arange(found.n_rows), n_parts)]
     return blocks
@@ -79,8 +72,3 @@ def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:
     if joint and model.table.nearest:
         return (2 * model.n_classes + LISTED_NUMBERS) // 4 + k_max * n_nodes // 4
     return n_nodes * k_max * n_listed
-
-
-def _with_all(model: Model, queries: np.ndarray, joint: bool, rows: np.ndarray) -> OpenLabels:
-    """Some of the new points, to be looked at for all candidates."""
-    return new_points(model, queries[rows], joint, model.n_k, None)

@@ -57,8 +57,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         paper. Or a list of them, all equally probable beforehand.
     k_max : int or "auto", default="auto"
         The largest number of neighbors considered. "auto" enlarges it until the posterior of K has
-        died out, up to 1,024, and warns if it had to stop before. A list of `k_values` has its own
-        largest number.
+        died out, up to 1,024, and ends there; it warns if it had to stop before. A list of
+        `k_values` has its own largest number.
     inference : {"quadrature", "laplace", "metropolis"}, default="quadrature"
         "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1;
         "metropolis" is its sampler, which walks for every row anew.

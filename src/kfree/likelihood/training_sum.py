@@ -51,6 +51,11 @@ class Terms:
     counts: Counts  # of n_terms
     n_points: np.ndarray  # (n_terms,)
 
+    def take(self, chosen: np.ndarray) -> Terms:
+        """Some of the terms."""
+        counts = take(self.counts, chosen)
+        return Terms(self.candidate[chosen], self.key[chosen], counts, self.n_points[chosen])
+
 
 @dataclass(frozen=True)
 class Patterns:
@@ -170,6 +175,7 @@ class TrainingSum:
         self.n_k = len(table.k)
         self._of = table, labels, labels if rows is None else labels[rows], n_classes
         self._n_jobs = n_jobs
+        self._arguments = labels, n_classes, n_jobs, rows, by_point
         self._every = np.arange(self.n_k)
         self.few = n_classes <= FEW_CLASSES and not by_point
 
@@ -189,14 +195,12 @@ class TrainingSum:
             return Curves(self._listed(which), which)
         terms = self._patterns
         if len(which) < self.n_k:
-            chosen = np.flatnonzero(np.isin(terms.candidate, which))
-            terms = Terms(
-                terms.candidate[chosen],
-                terms.key[chosen],
-                take(terms.counts, chosen),
-                terms.n_points[chosen],
-            )
+            terms = terms.take(np.flatnonzero(np.isin(terms.candidate, which)))
         return Curves(terms, which)
+
+    def up_to(self, n_k: int) -> TrainingSum:
+        """The same at the first n_k candidates."""
+        return TrainingSum(self._of[0].up_to(n_k), *self._arguments)
 
     def each(self) -> Iterator[tuple[np.ndarray, Curves]]:
         """All groups, one after the other, each with its curves."""

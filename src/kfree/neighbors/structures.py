@@ -66,7 +66,7 @@ class Neighborhoods:
     """Who belongs to whose neighborhood from which candidate of K on.
 
     `neighbors[indptr[i]:indptr[i + 1]]` are i's, and each belongs to it from the candidate `cell`
-    on. They are ordered by cell.
+    on. They are ordered by cell. Lists of nearest neighbors all have the same cells (k[-1],).
     """
 
     k: np.ndarray  # (n_k,) the candidates
@@ -88,6 +88,18 @@ class Neighborhoods:
         indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[points])])
         return Neighborhoods(
             self.k, indptr, self.neighbors[edge], self.cell[edge], self.by_size, nearest=False
+        )
+
+    def up_to(self, n_k: int) -> Neighborhoods:
+        """The same at the first n_k candidates."""
+        k = self.k[:n_k]
+        if self.nearest:
+            lists = self.neighbors.reshape(-1, self.k[-1])[:, : k[-1]]
+            return nearest_lists(k, np.ascontiguousarray(lists))
+        kept = self.cell < n_k
+        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
+        return Neighborhoods(
+            k, indptr, self.neighbors[kept], self.cell[kept], self.by_size, nearest=False
         )
 
     def of(self, points: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +157,6 @@ class OpenRows(ABC):
     """Rows whose labels are open."""
 
     n_rows: int
-    n_candidates: int  # for how many of the candidates, the first ones, neighbors are known
 
     @abstractmethod
     def touched(self, i: int, joint: bool) -> Touched:
@@ -216,8 +227,7 @@ def nearest_lists(k: np.ndarray, indices: np.ndarray) -> Neighborhoods:
     """Lists of the nearest neighbors (n, k[-1]) as neighborhoods."""
     n, k_max = indices.shape
     indptr = np.arange(0, n * k_max + 1, k_max)
-    cell = np.broadcast_to(cells(k), (n, k_max)).reshape(-1)
-    return Neighborhoods(k, indptr, indices.reshape(-1), cell, by_size=False, nearest=True)
+    return Neighborhoods(k, indptr, indices.reshape(-1), cells(k), by_size=False, nearest=True)
 
 
 @dataclass(frozen=True)
@@ -236,10 +246,6 @@ class NewPoints(OpenRows):
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.arrivals.forward)
 
-    @property
-    def n_candidates(self) -> int:  # type: ignore[override]
-        return int((self.graph.k <= self.arrivals.forward.shape[1]).sum())
-
     def take(self, rows: np.ndarray) -> NewPoints:
         return NewPoints(self.structure, self.graph, self.arrivals.take(rows))
 
@@ -255,8 +261,7 @@ class NewPoints(OpenRows):
         return np.flatnonzero(there)
 
     def own_lists(self) -> Neighborhoods:
-        k = self.graph.k[: self.n_candidates]
-        return nearest_lists(k, self.arrivals.forward[:, : k[-1]])
+        return nearest_lists(self.graph.k, self.arrivals.forward)
 
     def exchanges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         near = self.arrivals
@@ -352,10 +357,6 @@ class HeldOut(OpenRows):
     @property
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.rows)
-
-    @property
-    def n_candidates(self) -> int:  # type: ignore[override]
-        return len(self.graph.k)
 
     def take(self, rows: np.ndarray) -> HeldOut:
         return HeldOut(self.structure, self.graph, self.table, self.rows[rows])

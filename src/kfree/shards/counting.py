@@ -47,6 +47,10 @@ class MergedSum(TrainingSum):
     def _patterns(self) -> Terms:
         return self._terms
 
+    def up_to(self, n_k: int) -> MergedSum:
+        """The same at the first n_k candidates."""
+        return MergedSum(self._terms.take(np.flatnonzero(self._terms.candidate < n_k)), n_k)
+
 
 @dataclass(frozen=True)
 class SeveralCurves:
