@@ -17,9 +17,6 @@ BLOCK_NUMBERS = 1 << 22
 LARGEST_BLOCK = 1024
 # About how many numbers Algorithm 1 holds for each row, K and class.
 KOREA_NUMBERS = 64
-# About how many numbers the classes near a row take where there are many. What is known of the
-# points around rows is worked out anew for each block, so that blocks should be large there.
-LISTED_NUMBERS = 1024
 
 
 def open_rows(
@@ -38,7 +35,7 @@ def open_rows(
     inference : "quadrature", "laplace" or "metropolis"
     n_draws : how many draws a sampler makes for each row
     """
-    step = block_rows(model, joint, inference, n_draws)
+    step = block_rows(model, inference, n_draws)
     if queries is None:
         rows = np.arange(len(model.labels))
         return [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
@@ -51,12 +48,12 @@ def open_rows(
     return blocks
 
 
-def block_rows(model: Model, joint: bool, inference: str, n_draws: int = 0) -> int:
+def block_rows(model: Model, inference: str, n_draws: int = 0) -> int:
     """How many rows make a block."""
-    return max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // _numbers(model, joint, inference, n_draws)))
+    return max(1, min(LARGEST_BLOCK, BLOCK_NUMBERS // _numbers(model, inference, n_draws)))
 
 
-def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:
+def _numbers(model: Model, inference: str, n_draws: int) -> int:
     """About how many numbers a row takes."""
     k_max, rule = int(model.candidates.k[-1]), model.posterior.rule
     n_listed = min(model.n_classes, FEW_CLASSES)
@@ -69,6 +66,4 @@ def _numbers(model: Model, joint: bool, inference: str, n_draws: int) -> int:
     n_nodes = rule.beta.shape[1]
     if model.n_classes <= FEW_CLASSES:
         return 2 * n_nodes * model.n_classes + 2 * k_max
-    if joint and model.table.nearest:
-        return (2 * model.n_classes + LISTED_NUMBERS) // 4 + k_max * n_nodes // 4
-    return n_nodes * k_max * n_listed
+    return n_nodes * k_max * n_listed + 2 * model.n_classes

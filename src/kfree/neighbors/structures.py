@@ -147,9 +147,8 @@ class Touched:
     weight: np.ndarray  # (n_pairs,)
     lost_pair: np.ndarray  # which pair loses, rising
     lost_neighbor: np.ndarray  # which training point from its neighborhood
-    # Whether every pair takes up the row once and loses one neighbor, as it is among lists of
-    # nearest neighbors; and whether that neighbor is the same in all pairs of a training point.
-    exchange: bool = False
+    # Whether every pair takes up the row once and loses one neighbor, the same in all pairs of a
+    # training point: new points among lists of nearest neighbors.
     by_point: bool = False
 
 
@@ -287,7 +286,7 @@ class NewPoints(OpenRows):
             one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
             pushed = self.graph.indices[point, k - 1]
             return Touched(
-                self.n_rows, own_row, own_neighbor, row, point, one, pair, pushed, True, True
+                self.n_rows, own_row, own_neighbor, row, point, one, pair, pushed, by_point=True
             )
         return self._touched_on_both_sides(i, joint, row, point, forward)
 
@@ -396,9 +395,8 @@ class HeldOut(OpenRows):
             row, point, cell = self.exchanges()
             row, point = row[cell <= i], point[cell <= i]
             one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
-            return Touched(
-                self.n_rows, own_row, own_neighbor, row, point, one, pair, self.rows[row], True
-            )
+            lost = self.rows[row]
+            return Touched(self.n_rows, own_row, own_neighbor, row, point, one, pair, lost)
         # Whoever is in the row's neighborhood has the row in its own, as often.
         n = np.int64(self.graph.n_points)
         key = np.sort(own_row * n + own_neighbor)

@@ -75,7 +75,7 @@ def average_rows(
     model = small_model(knowledge, graph, table, labels, likelihood)
     work: Callable = average_by_quadrature if knowledge.average else optimal_by_quadrature
     every = OpenLabels(rows, table, labels, n_classes, knowledge.joint, own_labels)
-    step = min(AVERAGED, block_rows(model, knowledge.joint, "quadrature"))
+    step = min(AVERAGED, block_rows(model, "quadrature"))
     starts = range(0, rows.n_rows, step)
     if not len(starts):
         n_k = model.n_k
