@@ -55,6 +55,11 @@ POINT, COMMA = Style(".", ","), Style(",", ".")
         ("12 34", None, None),
         ("--5", None, None),
         ("(5", None, None),
+        ("(-5)", -5, -5),
+        ("44.34-", -44.34, None),  # as accounting programs write it
+        ("1.234,50-", None, -1234.5),
+        ("2-", None, None),  # a mark at school
+        ("-44.34-", None, None),
         ("5 kg", None, None),
         ("1,5", None, 1.5),
         ("", None, None),
@@ -137,6 +142,21 @@ class TestTables:
         assert fitted.numbers_ == ["other", "money", "share"]
         assert fitted.center_[1:] == pytest.approx([19500.5, 0.0975])
 
+    def test_several_currencies_are_said(self):
+        money = [f"{'$€£'[i % 3]}{1000 * i + 0.5:,.2f}" for i in range(40)]
+        notes = TablePreparation().fit(frame_of(price=money)).notes_
+        expected = "'price' has several currencies, '$', '€' and '£': the amounts were taken as"
+        assert any(note.startswith(expected) for note in notes)
+        alone = TablePreparation().fit(frame_of(price=[f"${i:.2f}" for i in range(40)])).notes_
+        assert not any("currencies" in note for note in alone)
+
+    def test_percentages_beside_plain_numbers_are_said(self):
+        share = [f"{i}%" if i % 2 else f"{i / 100}" for i in range(40)]
+        notes = TablePreparation().fit(frame_of(share=share)).notes_
+        assert any("'share' has numbers with a percent sign and others" in note for note in notes)
+        alone = TablePreparation().fit(frame_of(share=[f"{i}%" for i in range(40)])).notes_
+        assert not any("and others without" in note for note in alone)
+
     def test_readable(self):
         frame = frame_of(money=["$1,006", "$923"] * 20, color=[" red", "?"] * 20)
         found = TablePreparation().fit(frame).readable(frame)
@@ -173,7 +193,7 @@ class TestTables:
 
     def test_all_cells_infinite(self):
         fitted = TablePreparation().fit(frame_of(a=[np.inf] * 40, b=["inf", "-inf"] * 20))
-        assert fitted.left_out_["a"] == "it has no finite number"
+        assert fitted.left_out_ == dict.fromkeys("ab", "it has no finite number")
         with pytest.raises(TableError, match="'a': it has no finite number"):
             TablePreparation().fit(pd.DataFrame({"a": [np.inf] * 9}))
 

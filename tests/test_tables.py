@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import os
+import pickle
 import sys
 import warnings
 
@@ -363,6 +364,10 @@ class TestKinds:
             (["2/1/1970", "11/1/1970"], [1, 10]),
             (["1/2/1970", "1/31/1970"], [1, 30]),
             (["1970/01/02", "1970/01/11"], [1, 10]),
+            (["January 2, 1970", "May 11, 1970"], [1, 130]),
+            (["01/02/1970 12:00 PM", "01/31/1970 06:00 AM"], [1.5, 30.25]),
+            (["1970-01", "1970-02"], [0, 31]),
+            (["1970-01-02", "11.01.1970"], [1, 10]),
             ([datetime.date(1970, 1, 2), datetime.date(1970, 1, 11)], [1, 10]),
             ([pd.Timestamp("1970-01-02"), pd.Timestamp("1970-01-11")], [1, 10]),
             ([pd.Timedelta(hours=12), pd.Timedelta(days=10)], [0.5, 10]),
@@ -373,6 +378,36 @@ class TestKinds:
         assert list(fitted.date_formats_) == ["a"]
         assert fitted.center_[0] == pytest.approx(np.mean(days))
         assert any("days" in note for note in fitted.notes_)
+
+    def test_dates_in_several_formats(self):
+        # Every row has a value of its own, and is still no identifier.
+        days = pd.date_range("2024-01-01", periods=60)
+        ways = ("%Y-%m-%d", "%d.%m.%Y", "%b %d, %Y")
+        cells = [day.strftime(ways[i % 3]) for i, day in enumerate(days)]
+        fitted = TablePreparation().fit(pd.DataFrame({"due": [*cells[:-1], "soon"]}))
+        assert "The dates of 'due' are written in 3 ways." in fitted.notes_
+        assert any(
+            "'due' has 1 cell that is not a date, such as 'soon'" in n for n in fitted.notes_
+        )
+        new = pickle.loads(pickle.dumps(fitted)).transform(pd.DataFrame({"due": cells[:3]}))
+        assert np.diff(new[:, 0]) * fitted.scale_[0] == pytest.approx([1, 1])
+
+    def test_day_and_month_are_not_read_both_ways_in_one_column(self):
+        cells = [f"{i % 15 + 13}/{i % 12 + 1}/2024" for i in range(self.N // 2)]
+        cells += [f"{i % 12 + 1}/{i % 15 + 13}/2024" for i in range(self.N // 2)]
+        assert not self.kinds(a=cells).date_formats_
+
+    def test_other_columns_tell_whether_the_month_is_first(self):
+        open_dates = [f"{i % 12 + 1:02d}/{i % 11 + 1:02d}/2024" for i in range(self.N)]
+        american = [f"{i % 12 + 1:02d}/{i % 28 + 1:02d}/2024" for i in range(self.N)]
+        alone = self.kinds(a=open_dates)
+        assert alone.date_formats_["a"] == "%d/%m/%Y"
+        assert any("though month/day/year fits as well" in note for note in alone.notes_)
+        beside = self.kinds(a=open_dates, b=american)
+        assert beside.date_formats_["a"] == "%m/%d/%Y"
+        assert any("'a' were read as month/day/year, as in other" in note for note in beside.notes_)
+        german = [f"{i % 28 + 1:02d}/{i % 12 + 1:02d}/2024 10:00" for i in range(self.N)]
+        assert self.kinds(a=open_dates, b=american, c=german).date_formats_["a"] == "%d/%m/%Y"
 
     def test_missing_dates(self):
         fitted = self.kinds(a=["2024-01-01", "2024-02-01", None, "2024-01-15"] * 10)
