@@ -259,6 +259,18 @@ class TestTarget:
             str(int(label)) if kind == "i" else str(label) for label in labels
         ]
 
+    def test_many_numbers_are_said_to_have_no_order(self):
+        said = []
+        ratings = np.arange(200) % 25
+        split_target(pd.DataFrame({"x": ratings, "stars": ratings}), "stars", say=said.append)
+        assert said == [
+            "The 25 different numbers of 'stars' were taken as classes without an order; if they "
+            "are a quantity, put them into a few classes, or use a regression."
+        ]
+        few = []
+        split_target(pd.DataFrame({"x": ratings, "stars": ratings % 5}), "stars", say=few.append)
+        assert not few
+
     @pytest.mark.parametrize(
         ("target", "labels", "expected"),
         [

@@ -29,12 +29,14 @@ from kfree.report.findings import Findings, share_interval
 from kfree.report.headline import Z, calibration_words, versions
 from kfree.report.meaning import meaning
 from kfree.report.rows import suspicious, uncertain
-from kfree.report.wording import percent, short, signed
+from kfree.report.wording import number, percent, short, signed
 from kfree.tables.messages import count
 
 MOST_COLUMNS = 60
 #: Columns and classes in a picture.
 MOST_LINES = 12
+#: Columns worth less than this share of the first are not drawn.
+WORTH_A_LINE = 0.01
 #: K with less than this share of the most probable one are not drawn at the ends.
 K_MATTERS = 1e-2
 
@@ -126,7 +128,7 @@ def _log_losses(found: Findings) -> Lines:
     for name, losses in compared.log_losses.items():
         mean, half = float(losses.mean()), Z * float(losses.std(ddof=1)) / len(losses) ** 0.5
         low, high = max(mean - half, 0.0), mean + half
-        said = f"{mean:.3f} ({low:.3f} to {high:.3f})"
+        said = f"{number(mean)} ({number(low)} to {number(high)})"
         lines.append(Line(name, mean, said, low, high, strong=name == KFREE))
     ends = axis(0.0, max(line.high or 0.0 for line in lines), 4)
     return Lines("Log loss: how wrong the probabilities are, less is better", tuple(lines), ends)
@@ -146,15 +148,17 @@ def _verdict(found: Findings) -> str:
         verdict = (
             "more than chance makes" if compared.p_value < 0.05 else "no more than chance makes"
         )
-        words += f"; that is {verdict} (sign test, p = {compared.p_value:.2g})."
+        p_value = compared.p_value
+        said = f"p = {p_value:.2g}" if p_value >= 1e-3 else "p < 0.001"
+        words += f"; that is {verdict} (sign test, {said})."
     gap = compared.log_losses[KNN] - compared.log_losses[KFREE]
     mean, half = float(gap.mean()), Z * float(gap.std(ddof=1)) / len(gap) ** 0.5
     if abs(mean) <= half:
         return f"{words} In log loss the two cannot be told apart on these rows."
     which = "lower" if mean > 0 else "higher"
     return (
-        f"{words} The log loss of kfree is {which} by {abs(mean):.3f} (95 % interval "
-        f"{abs(mean) - half:.3f} to {abs(mean) + half:.3f})."
+        f"{words} The log loss of kfree is {which} by {number(abs(mean))} (95 % interval "
+        f"{number(abs(mean) - half)} to {number(abs(mean) + half)})."
     )
 
 
@@ -221,6 +225,10 @@ def calibration(found: Findings) -> tuple[Block, ...]:
         points,
         axis(float(low), 1.0, 5, percent=True, name="probability of the most probable class"),
     )
+    details = Details("The numbers of the picture", (table,))
+    if len(there) == 1:
+        # One point makes no line, and one bar no distribution.
+        return (Text(f"{calibration_words(found)} Each row was left out in turn."), table)
     words = Text(
         "If probabilities can be relied on, then of all the rows that are given 80 %, 80 % are "
         f"right: the points lie on the dashed line. {calibration_words(found)} Each row was left "
@@ -236,7 +244,7 @@ def calibration(found: Findings) -> tuple[Block, ...]:
         axis(0.0, max(line.value for line in rows), 4),
         bars=True,
     )
-    return (words, Beside((picture, counts)), Details("The numbers of the picture", (table,)))
+    return (words, Beside((picture, counts)), details)
 
 
 def which_columns(found: Findings) -> tuple[Block, ...]:
@@ -244,13 +252,17 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
     important = found.importance
     if important is None:
         return (Text("There are too few rows to tell which columns matter."),)
+    first = float(important.rise[0])
+    decimals = 3 if first >= 0.1 else 4 if first >= 0.01 else 5
     lines = []
     for j, rise, error in zip(important.columns, important.rise, important.error, strict=True):
-        low, high = rise - Z * error, rise + Z * error
-        said = f"{signed(rise)} ({signed(low)} to {signed(high)})"
-        lines.append(Line(short(found.columns[j].name), rise, said, low, high, strong=low > 0.0))
-    drawn = lines[:MOST_LINES]
-    ends = axis(
+        ends = (rise - Z * error, rise + Z * error)
+        said = f"{signed(rise, decimals)} ({' to '.join(signed(end, decimals) for end in ends)})"
+        lines.append(Line(short(found.columns[j].name), rise, said, *ends, strong=ends[0] > 0.0))
+    # Beside a column that decides, those that are worth next to nothing would be a list of zeros.
+    drawn = [line for line in lines if line.value >= WORTH_A_LINE * first or not lines[0].strong]
+    drawn = drawn[:MOST_LINES]
+    scale = axis(
         min(0.0, *(line.low or 0.0 for line in drawn)),
         max(1e-3, *(line.high or 0.0 for line in drawn)),
         4,
@@ -275,10 +287,13 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
                 else "picked at random."
             )
         )
+    little = sum(line.value < WORTH_A_LINE * first for line in lines if lines[0].strong)
+    if little:
+        words += f" {count(little, 'column is', 'columns are')} worth less than 1 % of the first."
     title = "What a column is worth"
     if len(lines) > len(drawn):
         title += f": the first {len(drawn)} of {len(lines)}"
-    blocks: list[Block] = [Text(words), Lines(title, tuple(drawn), ends)]
+    blocks: list[Block] = [Text(words), Lines(title, tuple(drawn), scale)]
     if len(lines) > len(drawn):
         rows = tuple(
             (short(found.columns[j].name), f"{rise:.4f}", f"{error:.4f}")
@@ -308,12 +323,13 @@ def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
         f"{runs(about.k[inside], 8, about.k)}. The strength of a neighbor's pull, beta, is "
         f"{about.beta_mean:.2f} ± {about.beta_std:.2f}."
     )
-    spread = (
-        "Nearly all of the probability is there."
-        if inside.sum() <= 2
-        else "Several k explain the labels about equally well. Nothing has to be chosen: every "
-        "prediction is averaged over all of them, by these probabilities."
-    )
+    if inside.sum() <= 2:
+        spread = "Nearly all of the probability is there."
+    else:
+        spread = "Nothing has to be chosen: every prediction is averaged over all k, by these "
+        spread += "probabilities."
+        if best < 0.5:
+            spread = f"Several k explain the labels about equally well. {spread}"
     places, heights = about.k[drawn], about.probabilities[drawn]
     picture = Bars(
         "How probable each number of neighbors k is",

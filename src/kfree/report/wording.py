@@ -22,14 +22,21 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def number(value: float) -> str:
+    """A number that is not negative, such as a log loss; small ones with two digits that count."""
+    if value >= 0.01 or value == 0.0:
+        return f"{value:.3f}"
+    return f"{value:.2g}" if value >= 1e-4 else "less than 0.0001"
+
+
 def probability(p: float) -> str:
     """A probability; none is ever exactly 0."""
     return f"{p:.3f}" if p >= 5e-4 else "less than 0.001"
 
 
-def signed(value: float) -> str:
+def signed(value: float, decimals: int = 3) -> str:
     """A number with its sign; what is rounded to nothing has the sign of nothing."""
-    return f"{round(value, 3) + 0.0:+.3f}"
+    return f"{round(value, decimals) + 0.0:+.{decimals}f}"
 
 
 def cell(value: Any) -> str:

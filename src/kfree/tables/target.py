@@ -72,6 +72,12 @@ def split_target(
     if not there.any():
         raise TableError(f"The column {quoted(target)} has no labels: all its cells are empty.")
     values, counts = np.unique(labels, return_counts=True)
+    if len(values) > MANY_VALUES and labels.dtype.kind == "i":
+        say(
+            f"The {count(len(values), 'different number')} of {quoted(target)} were taken as "
+            "classes without an order; if they are a quantity, put them into a few classes, or use "
+            "a regression."
+        )
     if len(values) == 1:
         raise TableError(
             f"The column {quoted(target)} has only one class, {quoted(values[0])}; "
