@@ -128,7 +128,9 @@ def _log_losses(found: Findings) -> Lines:
     for name, losses in compared.log_losses.items():
         mean, half = float(losses.mean()), Z * float(losses.std(ddof=1)) / len(losses) ** 0.5
         low, high = max(mean - half, 0.0), mean + half
-        said = f"{number(mean)} ({number(low)} to {number(high)})"
+        said = number(mean)
+        if said != number(high):
+            said += f" ({number(low)} to {number(high)})"
         lines.append(Line(name, mean, said, low, high, strong=name == KFREE))
     ends = axis(0.0, max(line.high or 0.0 for line in lines), 4)
     return Lines("Log loss: how wrong the probabilities are, less is better", tuple(lines), ends)
@@ -225,10 +227,10 @@ def calibration(found: Findings) -> tuple[Block, ...]:
         points,
         axis(float(low), 1.0, 5, percent=True, name="probability of the most probable class"),
     )
-    details = Details("The numbers of the picture", (table,))
+    details = Details("The numbers as a table", (table,))
     if len(there) == 1:
         # One point makes no line, and one bar no distribution.
-        return (Text(f"{calibration_words(found)} Each row was left out in turn."), table)
+        return (Text(f"{calibration_words(found)} Each row was left out in turn."), details)
     words = Text(
         "If probabilities can be relied on, then of all the rows that are given 80 %, 80 % are "
         f"right: the points lie on the dashed line. {calibration_words(found)} Each row was left "

@@ -87,8 +87,8 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
     if highest.min() > CERTAIN:
         return (
             Text(
-                f"No row is uncertain: the least sure is {_name(found, first_rows[0])}, whose most "
-                f"probable class has {probability(highest.min())}.{_counted(found)}"
+                f"No row is uncertain: the least sure is {_name(found, first_rows[0], 'row')}, "
+                f"whose most probable class has {probability(highest.min())}.{_counted(found)}"
             ),
         )
     first_rows = first_rows[highest <= CERTAIN]
@@ -190,9 +190,9 @@ def _against(found: Findings, place: int) -> list[tuple[int, float]]:
     return [(int(row), float(far)) for row, far in pairs if row >= 0]
 
 
-def _name(found: Findings, row: int) -> str:
+def _name(found: Findings, row: int, noun: str = "Row") -> str:
     name = short(found.row_names[row])
-    return f"Row {name}" if found.counted_from is not None else name
+    return f"{noun} {name}" if found.counted_from is not None else name
 
 
 def _counted(found: Findings) -> str:

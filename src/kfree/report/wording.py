@@ -26,7 +26,7 @@ def number(value: float) -> str:
     """A number that is not negative, such as a log loss; small ones with two digits that count."""
     if value >= 0.01 or value == 0.0:
         return f"{value:.3f}"
-    return f"{value:.2g}" if value >= 1e-4 else "less than 0.0001"
+    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
 
 
 def probability(p: float) -> str:
