@@ -10,7 +10,6 @@ from kfree.tables import (
     TablePreparation,
     TableWarning,
     read_cells,
-    read_table,
     split_target,
 )
 from kfree.tables.numbers import (
@@ -116,11 +115,17 @@ def frame_of(n=40, **columns):
     return pd.DataFrame({"other": rng.normal(size=n), **columns})
 
 
+def understood(source, **options):
+    """A table with numbers where its cells are taken as numbers."""
+    cells = read_cells(source)
+    return TablePreparation(keep=list(cells.columns), **options).fit(cells).readable(cells)
+
+
 class TestTables:
     def test_thousands_beside_plain_numbers(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text('a,b\n"1,006",x\n923,y\n"12,500",x\n')
-        assert read_table(path)["a"].tolist() == [1006, 923, 12500]
+        assert understood(path)["a"].tolist() == [1006, 923, 12500]
         # As it stands, and to the model.
         assert read_cells(path)["a"].tolist() == ["1,006", "923", "12,500"]
         fitted = TablePreparation(keep=["a"]).fit(read_cells(path))
@@ -130,8 +135,8 @@ class TestTables:
     def test_semicolons_expect_a_decimal_comma(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("a;b\n1,006;x\n2,500;y\n3,750;x\n")
-        assert read_table(path)["a"].tolist() == [1.006, 2.5, 3.75]
-        assert read_table(path, thousands=",")["a"].tolist() == [1006, 2500, 3750]
+        assert understood(path)["a"].tolist() == [1.006, 2.5, 3.75]
+        assert understood(path, thousands=",")["a"].tolist() == [1006, 2500, 3750]
         notes = TablePreparation().fit(read_cells(path)).notes_
         assert any("can be read in two ways: '1,006' was taken as 1.006" in note for note in notes)
 

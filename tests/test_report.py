@@ -656,7 +656,8 @@ class TestCommand:
             "report", data, "-t", "Klasse", "-o", page, "--json", "--drop", "colour"
         )
         assert code == 0
-        assert json.loads(out)["report"] == str(page)
+        told = json.loads(out)
+        assert told["report"] == str(page) and told["verdict"].startswith("Right for ")
         assert "--drop colour" in page.read_text(encoding="utf-8")
 
     def test_json_and_the_page_do_not_share_standard_output(self, kfree, data):

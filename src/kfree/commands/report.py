@@ -72,7 +72,15 @@ def report(
         standard_output().write(made.html.encode("utf-8"))
         _tell(task, made, say)
     elif as_json:
-        show_json({"data": task.name, **made.findings.summary(), "report": output})
+        found = made.findings
+        show_json(
+            {
+                "data": task.name,
+                "verdict": verdict(found),
+                **found.summary(),
+                "report": output,
+            }
+        )
     else:
         _tell(task, made, show)
         show(f"\nThe report is in {output}.")

@@ -12,7 +12,7 @@ import numpy as np
 from kfree.plain_text import quoted
 from kfree.tables.cells import Cells, as_frame, cells_of_column
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
-from kfree.tables.numbers import POINT, read_columns
+from kfree.tables.numbers import POINT, read_columns, signs_of
 
 # From how many different values on, and from which share of the rows on, a column of whole numbers
 # or texts is something other than classes.
@@ -133,7 +133,8 @@ def _labels_of(
     _say_alike(column, there, target, say)
     hints = {target: frame.attrs.get("decimal", POINT)}
     numbers = read_columns({target: texts}, None, hints)[target][0][there]
-    if there.any() and not np.isnan(numbers).any():
+    # Classes called 10% and 20% are names, as $5 is.
+    if there.any() and not np.isnan(numbers).any() and set(signs_of(texts)) <= {""}:
         return _whole(numbers, target), there
     labels = np.array([text for text in texts if text is not None], dtype=str)
     _refuse_too_many(labels, target, "almost every row has a value of its own")
