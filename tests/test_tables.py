@@ -276,6 +276,11 @@ class TestTarget:
         with pytest.raises(TableError, match="40 different values in 40 rows"):
             split_target(pd.DataFrame({"x": range(40), "y": prices}), "y")
 
+    def test_a_text_of_any_length_is_no_name_of_a_class(self):
+        frame = pd.DataFrame({"x": range(40), "y": ["short", "L" * 300_000] * 20})
+        with pytest.raises(TableError, match=r"a text of 300,000 characters, 'L{59}…', which is"):
+            split_target(frame, "y")
+
     def test_many_numbers_are_said_to_have_no_order(self):
         said = []
         ratings = np.arange(200) % 25

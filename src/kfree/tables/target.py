@@ -22,6 +22,8 @@ MANY_SHARE = 0.5
 N_TITLES = 10
 # Whole numbers beyond this are not exact.
 LARGEST_LABEL = 2.0**53
+# Arrays of text give every row the room of the longest.
+LONGEST_LABEL = 1_000
 
 warn = partial(warnings.warn, category=TableWarning, stacklevel=3)
 
@@ -136,6 +138,12 @@ def _labels_of(
     # Classes called 10% and 20% are names, as $5 is.
     if there.any() and not np.isnan(numbers).any() and set(signs_of(texts)) <= {""}:
         return _whole(numbers, target), there
+    longest = max((text for text in texts if text is not None), key=len, default="")
+    if len(longest) > LONGEST_LABEL:
+        raise TableError(
+            f"The column {quoted(target)} holds a text of {len(longest):,} characters, "
+            f"{quoted(longest)}, which is no name of a class."
+        )
     labels = np.array([text for text in texts if text is not None], dtype=str)
     _refuse_too_many(labels, target, "almost every row has a value of its own")
     return labels, there
