@@ -54,6 +54,7 @@ from kfree.report.comparison import (
     FittedFold,
     compare,
 )
+from kfree.report.confusions import confusions
 from kfree.report.findings import calibration_by_chance
 from kfree.report.headline import (
     by_folds,
@@ -509,6 +510,35 @@ def test_cards_are_narrow_only_if_their_tables_fit():
 
     assert cards("x_ege", "7", "7", "7", "7").narrow
     assert not cards("g7657", "0.22856", "-1.11483", "-0.35586", "-0.11111").narrow
+
+
+@pytest.mark.parametrize("n_classes", [3, 30])
+def test_long_names_do_not_push_the_matrix_off_the_page(report, n_classes):
+    classes = np.array([f"class number {i:02d} with a long name \x1b" for i in range(n_classes)])
+    found = replace(
+        report.findings,
+        classifier=SimpleNamespace(classes_=classes),
+        confusion=np.diag(np.full(n_classes, 2)),
+        labels=np.repeat(classes, 2),
+    )
+    _, *blocks = confusions(found)
+    # Beside something else it would have half of the width.
+    inner = [block for outer in blocks for block in getattr(outer, "blocks", (outer,))]
+    (matrix,) = [block for block in inner if getattr(block, "caption", "").startswith("Labels (")]
+    assert isinstance(blocks[0], Table) == (n_classes == 3)
+    assert sum(map(len, matrix.header[1 : n_classes + 1])) <= 150
+    assert "\x1b" not in "".join(matrix.header)
+
+
+def test_short_names_have_the_matrix_beside_the_confusions(report):
+    classes = np.array(["setosa", "versicolor", "virginica"])
+    found = replace(
+        report.findings,
+        classifier=SimpleNamespace(classes_=classes),
+        confusion=np.diag([2, 2, 2]),
+        labels=np.repeat(classes, 2),
+    )
+    assert isinstance(confusions(found)[1], Beside)
 
 
 def test_many_classes_have_no_page_of_zeros():

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kfree.plain_text import shown
+
 #: Longer names of classes and rows are cut.
 MOST_LETTERS = 40
 MISSING = "(missing)"
@@ -13,8 +15,7 @@ MISSING = "(missing)"
 
 def short(name: object, most: int = MOST_LETTERS) -> str:
     """A name that fits into a table."""
-    text = str(name)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shown(name, most)
 
 
 def percent(share: float) -> str:
