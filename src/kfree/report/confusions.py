@@ -13,7 +13,7 @@ from kfree.tables.messages import count
 FEW_CLASSES, MOST_IN_MATRIX = 5, 40
 MOST_LINES = 10
 #: Letters of all names above the matrix, and of a matrix that has room in half of the page.
-WIDTH, HALF = 110, 48
+WIDTH, HALF = 110, 52
 
 
 def confusions(found: Findings) -> tuple[Block, ...]:
