@@ -142,7 +142,8 @@ def wording(printed: str) -> list[str]:
     """What is said, without numbers and the lines of bars and rows, of which there may be more."""
     lines = [line for line in printed.splitlines() if not re.match(r"\s+(row )?[\d-]+[ :]", line)]
     plain = (re.sub(r"\d[\d.,-]*(e-\d+)?", "0", " ".join(line.split())) for line in lines)
-    return [line for line in plain if line not in ("", "...", "Fitting 0 rows ...")]
+    # What takes long is spoken of, and on a busy machine more does.
+    return [line for line in plain if line and not line.endswith("...")]
 
 
 def test_commands_print_what_the_page_says(tmp_path, monkeypatch):

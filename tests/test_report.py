@@ -46,7 +46,7 @@ from kfree.page import (
     render,
 )
 from kfree.report import make_report
-from kfree.report.chapters import calibration, how_many_neighbors, which_columns
+from kfree.report.chapters import calibration, which_columns
 from kfree.report.comparison import (
     COMMONEST,
     KFREE,
@@ -66,6 +66,7 @@ from kfree.report.headline import (
     verdict,
 )
 from kfree.report.importance import column_importance
+from kfree.report.neighbors import how_many_neighbors
 from kfree.report.rows import uncertain
 from kfree.report.wording import cell, number, signed
 from kfree.tables import TablePreparation

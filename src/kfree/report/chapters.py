@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kfree.displays import credible_set
-from kfree.displays.k_posterior import runs
 from kfree.page import (
-    Axis,
-    Bars,
     Beside,
     Block,
     Calibration,
@@ -28,6 +23,7 @@ from kfree.report.confusions import confusions
 from kfree.report.findings import Findings, share_interval
 from kfree.report.headline import Z, calibration_words, versions
 from kfree.report.meaning import meaning
+from kfree.report.neighbors import how_many_neighbors
 from kfree.report.rows import suspicious, uncertain
 from kfree.report.wording import number, percent, short, signed
 from kfree.tables.messages import count
@@ -37,8 +33,6 @@ MOST_COLUMNS = 60
 MOST_LINES = 12
 #: Columns worth less than this share of the first are not drawn.
 WORTH_A_LINE = 0.01
-#: K with less than this share of the most probable one are not drawn at the ends.
-K_MATTERS = 1e-2
 
 
 def chapters(found: Findings, reproduce: str) -> tuple[Section, ...]:
@@ -308,68 +302,6 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
         )
         blocks.append(Details("All columns as a table", (table,)))
     return tuple(blocks)
-
-
-def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
-    """The posterior of k over the k that matter."""
-    about = found.held_out.k
-    assert about is not None
-    inside = credible_set(about.probabilities)
-    matters = np.flatnonzero(about.probabilities >= K_MATTERS * about.probabilities.max())
-    drawn = slice(matters[0], matters[-1] + 1)
-    held = float(about.probabilities[drawn].sum())
-    best = float(about.probabilities[about.k == about.best].sum())
-    words = (
-        f"The most probable number of neighbors is {about.best} (probability {best:.2f}). The "
-        "smallest set that holds 95 % of the probability: "
-        f"{runs(about.k[inside], 8, about.k)}. The strength of a neighbor's pull, beta, is "
-        f"{about.beta_mean:.2f} ± {about.beta_std:.2f}."
-    )
-    if inside.sum() <= 2:
-        spread = "Nearly all of the probability is there."
-    else:
-        spread = "Nothing has to be chosen: every prediction is averaged over all k, by these "
-        spread += "probabilities."
-        if best < 0.5:
-            spread = f"Several k explain the labels about equally well. {spread}"
-    places, heights = about.k[drawn], about.probabilities[drawn]
-    picture = Bars(
-        "How probable each number of neighbors k is",
-        f"Bars of the probability of each number of neighbors. {words}",
-        tuple(
-            (float(k), float(p), bool(dark))
-            for k, p, dark in zip(places, heights, inside[drawn], strict=True)
-        ),
-        _k_axis(places),
-        axis(0.0, float(heights.max()), 4),
-        legend=(
-            "the smallest set that holds 95 %",
-            f"other k; those not drawn hold {percent(1 - held)}",
-        ),
-    )
-    return (
-        Beside(
-            (
-                Text(
-                    "kfree does not choose the number of neighbors k. It computes from the labels "
-                    f"how probable each k is. {words} {spread}"
-                ),
-                picture,
-            )
-        ),
-    )
-
-
-def _k_axis(k: NDArray[np.integer]) -> Axis:
-    """Whole numbers, with room for at least a few bars."""
-    low, high = int(k[0]), int(k[-1])
-    half = 0.5 * max(1, (high - low) // 40)
-    extra = max(0, 6 - (high - low)) / 2
-    step = max(1, int(np.ceil((high - low) / 8)))
-    step = next(m for m in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 10**6) if m >= step)
-    first = low if step == 1 else -(-low // step) * step
-    ticks = tuple((float(v), str(v)) for v in range(first, high + 1, step))
-    return Axis(low - half - extra, high + half + extra, ticks, "number of neighbors k")
 
 
 def the_data(found: Findings) -> tuple[Block, ...]:
