@@ -294,13 +294,14 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
         rows = tuple(
             (short(found.columns[j].name), f"{rise:.4f}", f"{error:.4f}")
             for j, rise, error in zip(
-                important.columns[:500], important.rise, important.error, strict=False
+                important.columns[:MOST_COLUMNS], important.rise, important.error, strict=False
             )
         )
         table = Table(
             "Rise of the log loss", ("column", "rise", "standard error"), rows, sortable=True
         )
-        blocks.append(Details("All columns as a table", (table,)))
+        which = "All" if len(rows) == len(lines) else f"The first {len(rows)}"
+        blocks.append(Details(f"{which} columns as a table", (table,)))
     return tuple(blocks)
 
 
