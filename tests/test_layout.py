@@ -90,9 +90,10 @@ MAY_IMPORT["report"] = ABOVE | {
     "displays",
     "evaluation",
     "page",
+    "plain_text",
     "tables",
 }
-MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "plain_text", "report"}
+MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "report"}
 MAY_IMPORT["cli"] = {"commands"}
 MAY_IMPORT["__main__"] = {"cli"}
 
