@@ -45,7 +45,7 @@ BORDERS = {
     "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
     "kfree.training.USUAL_SLOPE": (0.0, 4.0),
-    "kfree.training.ENTERING_NUMBERS": (0, 1 << 25),
+    "kfree.blocks.KEPT_NUMBERS": (0, 1 << 25),
     "kfree.inference.quadrature.FIRST_TILT": (0.0, 1.0),
     "kfree.reach.N_SLOPES": (5, 65),
 }

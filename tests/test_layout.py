@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "reach": {"likelihood", "inference", "training"},
     "averaging": {"candidates", "neighbors", "likelihood", "inference", "training", "reach"},
     "korea": {"candidates", "likelihood", "inference", "training", "reach", "averaging"},
-    "blocks": {"likelihood", "inference", "training", "reach"},
+    "blocks": {"inference", "likelihood", "neighbors", "training"},
     "fitted_state": {"candidates", "neighbors", "inference", "training"},
     "sampling": {"likelihood", "inference", "training", "averaging"},
 }

@@ -7,10 +7,10 @@ import pytest
 
 import naive
 from kfree import KFreeClassifier
+from kfree.blocks import PreparedPoints, held_out, new_points
 from kfree.likelihood import conditional
 from kfree.likelihood.class_lists import class_lists
 from kfree.likelihood.few_classes import FEW_CLASSES
-from kfree.training import held_out, new_points
 
 N_CLASSES = FEW_CLASSES + 6
 K_VALUES = (4, 12)
@@ -123,7 +123,7 @@ BETA = np.array([1e-3, 0.7, 4.0, 6.9])
 def test_terms_of_new_rows(kind):
     X, z, new = rows_of(kind)
     model = fitted(kind, "asymmetric")._model
-    rows = new_points(model, new, True, None)
+    rows = new_points(PreparedPoints(model), new, True, None)
     for i, k in enumerate(model.table.k):
         predictive, leaves = rows.at(i).predictive(BETA)
         assert leaves is None
@@ -138,7 +138,7 @@ def test_terms_of_held_out_rows(kind):
     X, z, _ = rows_of(kind)
     model = fitted(kind, "asymmetric")._model
     some = np.array([0, 3, 41, 65])
-    rows = held_out(model, some, True)
+    rows = held_out(PreparedPoints(model), some, True)
     for i, k in enumerate(model.table.k):
         predictive, leaves = rows.at(i).predictive(BETA)
         graph = naive.neighborhood("asymmetric", X, int(k))  # stays, whatever the label is

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import averaging, korea, sampling, validation
 from kfree.averaging import Average
-from kfree.blocks import open_rows
+from kfree.blocks import PreparedPoints, open_rows
 from kfree.candidates import most_probable
 from kfree.fitted_state import model_state, restored_model
 from kfree.inference.metropolis import Draws, Settings, disagreement
@@ -209,6 +209,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         self.k_max_ = int(self.k_values_[-1])
         self._space = space
         self._model = model
+        self._prepared = PreparedPoints(model)
         self._draws = draws
         if draws is not None:
             self.k_posterior_ = sampling.frequencies(draws, self.k_values_).mean(axis=0)
@@ -397,11 +398,12 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             queries = self._space.points(given)
         n_draws = self.n_chains * (self.n_draws + self.n_burn_in)
         joint = self.update == "joint"
-        return open_rows(self._model, queries, joint, self.inference, n_draws, self.n_jobs)
+        return open_rows(self._prepared, queries, joint, self.inference, n_draws, self.n_jobs)
 
     def __getstate__(self) -> dict:
         state = dict(super().__getstate__())
         if "_model" in state:
+            state.pop("_prepared")
             space, model, draws = (state.pop(name) for name in ("_space", "_model", "_draws"))
             state["_fitted"] = model_state(space, model, draws)
         return state
@@ -413,6 +415,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         if fitted is not None:
             restored = restored_model(fitted, self.algorithm, len(self.classes_))
             self._space, self._model, self._draws = restored
+            self._prepared = PreparedPoints(self._model)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,20 +11,10 @@ from kfree.candidates import EVERY_UP_TO, Candidates, make_candidates, thin_cand
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import BetaPosterior, TrainingPosterior, find_modes, integrate
 from kfree.inference.rules import NEGLIGIBLE, training_posterior
-from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.entering import Entering, entering
-from kfree.likelihood.few_classes import FEW_CLASSES
-from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Search
-from kfree.neighbors.structures import (
-    HeldOut,
-    Neighborhoods,
-    NewPoints,
-    nearest_lists,
-    neighborhoods,
-)
+from kfree.neighbors.structures import Neighborhoods, nearest_lists, neighborhoods
 from kfree.neighbors.threads import run
 
 # Where "auto" stops at the latest; sooner if the lists would take more than so many entries (each
@@ -43,10 +32,6 @@ USUAL_SLOPE = 4.0
 PILOT_ROWS = 500
 STANDARD_ERRORS = 1.5
 PILOT_NEGLIGIBLE = 5.0
-# Up to how many numbers (256 MiB) are kept of the classes around the training points, and of what
-# new rows do to them at the candidates that a label with this slope could bring back.
-ENTERING_NUMBERS = 1 << 25
-LARGEST_SLOPE = 40.0
 
 
 @dataclass(frozen=True)
@@ -92,33 +77,6 @@ class Model:
     @property
     def n_k(self) -> int:
         return len(self.candidates)
-
-    @cached_property
-    def around(self) -> dict[int, np.ndarray] | None:
-        """The classes around every training point at the candidates that matter to most rows."""
-        active = self.posterior.rule.candidate.tolist()
-        if len(self.labels) * self.n_classes * len(active) > ENTERING_NUMBERS:
-            return None
-        counts = RisingCounts(self.table, self.labels, self.n_classes)
-        return {i: counts.rise_to(i).copy() for i in active}
-
-    @cached_property
-    def entering(self) -> Entering | None:
-        """What becomes of every training point when a new row enters its list, if memory allows.
-
-        At the nodes that most rows are averaged over and where they end, and at the modes of other
-        candidates that a label might bring back.
-        """
-        posterior, curves = self.posterior, self.posterior.curves
-        reached = curves.log_tilted(np.full(self.n_k, LARGEST_SLOPE)) + posterior.log_prior
-        near = np.flatnonzero(reached > posterior.log_mass.max())
-        betas = {int(i): curves.mode[i : i + 1] for i in near}
-        for j, i in enumerate(posterior.rule.candidate.tolist()):
-            betas[i] = np.concatenate([posterior.rule.of(j)[0], curves.ends(i)[0]])
-        n_betas = sum(map(len, betas.values()))
-        if len(self.labels) * self.n_classes * n_betas > ENTERING_NUMBERS:
-            return None
-        return entering(self.graph, self.table, self.labels, self.n_classes, betas)
 
 
 def train(
@@ -257,28 +215,6 @@ def together(parts: list[BetaPosterior]) -> BetaPosterior:
         np.concatenate([wide(part.log_mass, -np.inf) for part in parts]),
         np.concatenate([part.bounded for part in parts]),
     )
-
-
-def new_points(model: Model, queries: np.ndarray, joint: bool, n_jobs: int | None) -> OpenLabels:
-    """New points among the training points."""
-    radii = model.graph.radii if joint or not model.table.nearest else None
-    arrivals = model.search.arrivals(queries, model.graph.k, radii, n_jobs)
-    rows = NewPoints(model.structure, model.graph, arrivals)
-    found = OpenLabels(rows, model.table, model.labels, model.n_classes, joint)
-    few_rows = len(arrivals.reverse_row) < len(model.labels)  # these touch few points
-    if not joint or few_rows or model.n_classes > FEW_CLASSES:
-        return found
-    if model.table.nearest:
-        return replace(found, entering=model.entering)
-    return replace(found, around=model.around)
-
-
-def held_out(model: Model, rows: np.ndarray, joint: bool) -> OpenLabels:
-    """Training rows, each with its label unknown."""
-    own = model.labels[rows]
-    found = HeldOut(model.structure, model.graph, model.table, rows)
-    around = model.around if joint and model.n_classes <= FEW_CLASSES else None
-    return OpenLabels(found, model.table, model.labels, model.n_classes, joint, own, around)
 
 
 def _likely_k_max(
