@@ -147,7 +147,8 @@ def densities(X, y, n_classes, new=None):
     """(n_rows, n_classes, 1): how dense each class is around a row, each with its own covariance.
 
     Multivariate Student, the predictive density of a normal class under an inverse Wishart prior
-    of nu rows' worth of S. A training row has a part in nothing of it.
+    of nu rows' worth of S. A training row has a part in nothing of it, and every other class of
+    more than one row is without one too: its i-th, counted round and round, for row i.
     """
     points = standardized(X, X)
     covariance, shrinkage, z = covariance_within(points, y)
@@ -161,6 +162,9 @@ def densities(X, y, n_classes, new=None):
         S, kept = covariance, np.array([i != gone for i in range(n)])
         if gone is not None and (n_c := (y == y[gone]).sum()) > 1:
             S = covariance - (1 - shrinkage) / n * n_c / (n_c - 1) * np.outer(z[gone], z[gone])
+        if gone is not None and c != y[gone] and (y == c).sum() > 1:
+            others = np.flatnonzero(y == c)
+            kept[others[gone % len(others)]] = False
         members = points[kept & (y == c)]
         m = len(members)
         if m == 0:

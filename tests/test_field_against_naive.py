@@ -106,16 +106,46 @@ def test_densities_have_no_part_of_the_row_itself(n_classes):
     points = whitening(X)
     learned = learn_densities(points, y, whitening)
     found = training_densities(points, y, whitening, learned)
+    alone = training_densities(points, y, whitening, learned, paired=False)
     seen = new_densities(points, learned)
-    for i in (0, 1, 30):
-        left = np.delete(np.arange(31), i)
+
+    def without(gone, i):
+        left = np.delete(np.arange(31), gone)
         means = class_means(points[left], y[left], n_classes)
-        without = learn_densities(points[left], y[left], replace(whitening, means=means))
-        without = replace(without, nu=learned.nu)
-        wanted = new_densities(points[[i]], without)[0]
-        np.testing.assert_allclose(found[i], wanted, rtol=1e-9)
+        rest = learn_densities(points[left], y[left], replace(whitening, means=means))
+        return new_densities(points[[i]], replace(rest, nu=learned.nu))[0]
+
+    for i in (0, 1, 30):
+        wanted = without([i], i)
+        np.testing.assert_allclose(alone[i], wanted, rtol=1e-9)
+        others = [np.flatnonzero(y == c) for c in range(n_classes) if c != y[i]]
+        partners = [rows[i % len(rows)] for rows in others if len(rows) > 1]
+        np.testing.assert_allclose(found[i], without([i, *partners], i), rtol=1e-9)
         # Were the row not left out, it would find its own class denser.
         assert seen[i, y[i]] > wanted[y[i]] + 0.01
+
+
+@pytest.mark.parametrize("n_features", [1000, 4000])
+def test_densities_of_wide_tables_do_not_give_the_label_away(n_features):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, n_features)), np.arange(60) % 2
+    whitening = learn_whitening(X, y, 2)
+    points = whitening(X)
+    learned = learn_densities(points, y, whitening)
+    rows = np.arange(60)
+
+    def in_own_class(paired):
+        found = training_densities(points, y, whitening, learned, paired)
+        return found[rows, y] - found[rows, 1 - y]
+
+    # Labels are noise: own and other class are as dense, but by chance. If only the own class
+    # were without a row, all rows would tell.
+    assert abs(in_own_class(True).mean()) < 0.2
+    assert in_own_class(False).mean() > 2.0
+    assert (in_own_class(False) > 0.0).mean() > 0.95
+    model = FieldClassifier(random_state=0).fit(X, y)
+    probabilities = model.predict_proba(None)[rows, y]
+    assert -np.log(probabilities).mean() < 0.75  # no better than chance, and no worse
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])

@@ -132,7 +132,7 @@ def test_densities_of_others_without_a_row():
         left = np.delete(np.arange(20), i)
         rest = replace(whitening, means=class_means(points[left], y[left], 3))
         without = replace(learn_densities(points[left], y[left], rest), nu=learned.nu)
-        wanted = training_densities(points[left], y[left], rest, without)
+        wanted = training_densities(points[left], y[left], rest, without, paired=False)
         np.testing.assert_allclose(found[number, left], wanted, rtol=1e-9)
 
 

@@ -14,13 +14,17 @@ p / 16, ..., 4096 p under which the training rows, each left out, are densest in
 Small classes lean on the others, and where nu is large the density says no more than the means.
 
 Without row i, which is z_i off the mean of its class, the identity becomes I - k_i z_i z_i' (see
-`within`) and the own class loses its row, so that A_c loses a multiple of z_i z_i' for every c:
-Sherman and Morrison's formula gives D and the determinant.
+`within`) and the own class loses its row. Every other class loses a row too, the partner of i there
+(the i-th member, counted round and round): a class with one row less is thinner in the direction of
+that row, and if only the own class were, the features would give the label away. With 60 rows of
+1,000 columns they did: rows found their own class denser by 2.5, of 4,000 by more. A_c loses multiples of
+z_i z_i' and of the partner's, and Sherman and Morrison's formula gives D and the determinant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.special import gammaln
@@ -74,34 +78,46 @@ def learn_densities(points: np.ndarray, labels: np.ndarray, whitening: Whitening
         share = shares[labels == c]
         for number, nu in enumerate(grid):
             spread = product(squares, along, scatter, nu)
-            total[number] += _left_out(spread, spread, spread, share, scatter, sizes[c], nu).sum()
+            total[number] += _left_out(spread, share, scatter, sizes[c], nu).sum()
     return Densities(sizes, means, scatters, float(grid[total.argmax()]))
 
 
 def training_densities(
-    points: np.ndarray, labels: np.ndarray, whitening: Whitening, densities: Densities
+    points: np.ndarray,
+    labels: np.ndarray,
+    whitening: Whitening,
+    densities: Densities,
+    paired: bool = True,
 ) -> np.ndarray:
-    """The log densities of whitened training rows, each left out: (n_points, n_classes)."""
+    """The log densities of whitened training rows, each left out: (n_points, n_classes).
+
+    `paired`: every other class leaves one of its rows out too.
+    """
     nu, z, share = densities.nu, points - densities.means[labels], own_share(labels, whitening)
-    square_z = np.einsum("ij,ij->i", z, z)
     out = np.empty((len(points), len(densities.means)))
     for c, (mean, scatter) in enumerate(zip(densities.means, densities.scatters, strict=True)):
-        away, n_c = points - mean, densities.sizes[c]
-        along_away, along_z = away @ scatter.directions, z @ scatter.directions
-        # Products by A_c^-1, of the row minus the mean and of z: (n_points,)
-        far = product(np.einsum("ij,ij->i", away, away), along_away**2, scatter, nu)
-        across = product(np.einsum("ij,ij->i", away, z), along_away * along_z, scatter, nu)
-        spread = product(square_z, along_z**2, scatter, nu)
-        lost = nu * share
-        down = remaining(lost * spread)
+        n_c, own = densities.sizes[c], np.flatnonzero(labels == c)
+        partner = own[np.arange(len(points)) % len(own)]
+        partner[own] = own
+        # For which rows the class loses one, and how far that moves its mean.
+        loses = np.full(len(points), paired and n_c > 1.0)
+        loses[own] = n_c > 1.0
+        fewer = np.where(loses, 1.0 / max(n_c - 1.0, 1.0), 0.0)
+        y = z[partner]
+        x = points - mean + fewer[:, None] * y
+        xx, xy, xz, yy, yz, zz = _products(x, y, z, scatter, nu)
+        # The partner leaves, then the row leaves the identity.
+        lost = n_c * fewer
+        down = remaining(lost * yy)
         log_determinant = scatter.log_determinant(nu) + np.log(down)
-        out[:, c] = student(far + lost * across**2 / down, log_determinant, n_c, nu, len(mean))
-        own = np.flatnonzero(labels == c)
-        out[own, c] = np.inf
-        if n_c > 1.0:
-            out[own, c] = _left_out(
-                far[own], across[own], spread[own], share[own], scatter, n_c, nu
-            )
+        xx, xz, zz = (a + lost / down * b for a, b in ((xx, xy**2), (xz, xy * yz), (zz, yz**2)))
+        lost = nu * share
+        down = remaining(lost * zz)
+        log_determinant = log_determinant + np.log(down)
+        squares = xx + lost * xz**2 / down
+        out[:, c] = student(squares, log_determinant, n_c - loses, nu, len(mean))
+        if n_c == 1.0:
+            out[own, c] = np.inf
     # A class of one row has no mean without it: as thin as the thinnest.
     alone = np.isinf(out)
     return np.where(alone, out.min(axis=1, keepdims=True), out)
@@ -143,22 +159,27 @@ def product(plain: np.ndarray, along: np.ndarray, scatter: Scatter, nu: float) -
     return plain / nu - along @ (scatter.values / (nu * (nu + scatter.values)))
 
 
+def _products(
+    x: np.ndarray, y: np.ndarray, z: np.ndarray, scatter: Scatter, nu: float
+) -> tuple[np.ndarray, ...]:
+    """x'A_c^-1 x, x'A_c^-1 y, x'A_c^-1 z, y'A_c^-1 y, ... of rows (n_rows, n_coordinates)."""
+    each = [(values, values @ scatter.directions) for values in (x, y, z)]
+    return tuple(
+        product(np.einsum("ij,ij->i", a, b), along_a * along_b, scatter, nu)
+        for (a, along_a), (b, along_b) in combinations_with_replacement(each, 2)
+    )
+
+
 def _left_out(
-    far: np.ndarray,
-    across: np.ndarray,
-    spread: np.ndarray,
-    share: np.ndarray,
-    scatter: Scatter,
-    n_c: float,
-    nu: float,
+    spread: np.ndarray, share: np.ndarray, scatter: Scatter, n_c: float, nu: float
 ) -> np.ndarray:
-    """The log density of rows in their own class without them."""
+    """The log density of rows in their own class without them, from z'A_c^-1 z (n_rows,)."""
     farther = n_c / (n_c - 1.0)
     # T_c loses n_c / (n_c - 1) z z', and the mean without the row is as much farther off.
     lost = nu * share + farther
     down = remaining(lost * spread)
     log_determinant = scatter.log_determinant(nu) + np.log(down)
-    squares = farther**2 * (far + lost * across**2 / down)
+    squares = farther**2 * (spread + lost * spread**2 / down)
     return student(squares, log_determinant, n_c - 1.0, nu, len(scatter.directions))
 
 

@@ -1,5 +1,7 @@
 """The log densities of training rows, each left out as in `densities`, without one more row.
 
+Partners stay out of this: only the own class loses the row itself.
+
 Row i leaves first: with z_i its distance from the mean of its class, A_c loses a multiple of
 z_i z_i', and the mean of its own class moves. Then row j, of which the density is asked, leaves
 what remains. nu stays, and so does k, the share of a row in the identity.
@@ -20,7 +22,7 @@ def densities_without(
     densities: Densities,
     gone: np.ndarray,
 ) -> np.ndarray:
-    """(n_gone, n_points, n_classes), as `training_densities` has them with the rows `gone`."""
+    """(n_gone, n_points, n_classes), as `training_densities` has them, not paired, with `gone`."""
     nu, sizes, share = densities.nu, densities.sizes, own_share(labels, whitening)
     z = points - densities.means[labels]
     leaving = z[gone]  # z_i

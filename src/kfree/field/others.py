@@ -20,7 +20,7 @@ from scipy.spatial.distance import cdist
 
 from kfree.field import densities, means
 from kfree.field.assembly import Assembly
-from kfree.field.densities import Densities
+from kfree.field.densities import training_densities
 from kfree.field.densities_without import densities_without
 from kfree.field.design import Design, Weights, logits
 from kfree.field.features import Reading, closeness
@@ -102,10 +102,7 @@ class Others:
             _leave_lists(listed[..., first:last], one, gone)
             first = last
         said = [self._leave_means(view, whitening, gone) for view, whitening in self.means]
-        said += [
-            self._leave_densities(view, whitening, classes, gone)
-            for (view, whitening), classes in zip(self.means, self.densities, strict=True)
-        ]
+        said += [self._leave_densities(number, gone) for number in range(len(self.means))]
         meant = np.concatenate([np.zeros((len(gone), n_rows, n_classes, 0)), *said], axis=3)
         meant -= self.values[..., self.meant]
         meant[np.arange(len(gone)), gone] = 0.0
@@ -160,14 +157,19 @@ class Others:
         said = means.speak(squares.reshape(-1, squares.shape[2]), view.search.points.shape[1])
         return said.transpose(1, 0, 2).reshape(*squares.shape, -1)
 
-    def _leave_densities(
-        self, view: View, whitening: Whitening, classes: Densities, gone: np.ndarray
-    ) -> np.ndarray:
-        """What the densities say without `gone`: (n_gone, n_rows, n_classes, 1)."""
+    def _leave_densities(self, number: int, gone: np.ndarray) -> np.ndarray:
+        """What the densities say without `gone`: (n_gone, n_rows, n_classes, 1).
+
+        What the leaving of a row changes is worked out without partners.
+        """
+        (view, whitening), classes = self.means[number], self.densities[number]
         points = view.search.points
-        found = densities_without(points, self.labels, whitening, classes, gone)
-        said = densities.speak(found.reshape(-1, found.shape[2]), points.shape[1])
-        return said.transpose(1, 0, 2).reshape(*found.shape, -1)
+        known = points, self.labels, whitening, classes
+        change = densities_without(*known, gone) - training_densities(*known, paired=False)
+        said = densities.speak(change.reshape(-1, change.shape[2]), points.shape[1])
+        column = self.meant.stop - len(self.means) + number
+        present = self.values[..., column : column + densities.FEATURES]
+        return present + said.transpose(1, 0, 2).reshape(*change.shape, -1)
 
 
 def _residuals(eta: np.ndarray, rows: Rows) -> np.ndarray:
