@@ -192,9 +192,16 @@ def test_the_forest_is_that_of_scikit_learn():
     trees = ExtraTreesClassifier(N_TREES, bootstrap=True, oob_score=True, random_state=seed).fit(
         X, Y
     )
-    forest, out_of_bag = grow(X, Y, 3, 3, None)
+    forest, out_of_bag = grow(X, Y, 3, seed, None)
     np.testing.assert_allclose(forest.probabilities(NEW), trees.predict_proba(NEW), atol=1e-12)
     np.testing.assert_allclose(out_of_bag, trees.oob_decision_function_)
+
+
+def test_trees_do_not_repeat_what_fit_says():
+    # More than half as many classes as rows: scikit-learn says so once, not for each tree.
+    with pytest.warns(UserWarning, match="number of unique classes") as said:
+        FieldClassifier().fit(X[:30], np.arange(30) % 16)
+    assert len(said) == 1
 
 
 def test_scores_do_not_change_with_a_monotone_column():

@@ -176,7 +176,7 @@ def learn(
     specs: list[Spec],
     linear: bool,
     n_neighbors: int,
-    random_state: Any,
+    seed: int,
     n_jobs: int | None,
 ) -> tuple[Assembly, Design, list[Lists]]:
     """What the training rows teach, their own design, and the nearest others in each view."""
@@ -197,7 +197,7 @@ def learn(
         curves = learn_curves(scaled.scores)
     if few and any(spec.name == FOREST for spec in specs):
         assert scaled is not None
-        forest, trees = grow(scaled.standardized, labels, n_classes, random_state, n_jobs)
+        forest, trees = grow(scaled.standardized, labels, n_classes, seed, n_jobs)
     assembly = Assembly(
         labels,
         n_classes,
