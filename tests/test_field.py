@@ -197,6 +197,13 @@ def test_the_forest_is_that_of_scikit_learn():
     np.testing.assert_allclose(out_of_bag, trees.oob_decision_function_)
 
 
+def test_two_rows_have_no_farther_to_go():
+    # Warnings are errors here: rounding ends the optimizer's way, not max_iter.
+    model = FieldClassifier().fit(X[[0, 50]], [0, 1])
+    # Without its own row a class has none left.
+    assert (model.predict_proba(None).argmax(axis=1) == [1, 0]).all()
+
+
 def test_trees_do_not_repeat_what_fit_says():
     # More than half as many classes as rows: scikit-learn says so once, not for each tree.
     with pytest.warns(UserWarning, match="number of unique classes") as said:

@@ -12,6 +12,8 @@ from kfree.field.design import Design, Weights, logits
 
 # How many steps the optimizer remembers.
 MEMORY = 20
+# Its status where it was not allowed to go on.
+OUT_OF_STEPS = 1
 # How many numbers of a design are looked at together (2 MiB): they are needed twice, and the second
 # time they are near the processor still.
 BLOCK_NUMBERS = 1 << 18
@@ -257,7 +259,7 @@ def find_mode(
     held = (found.x <= lowest) & (found.jac > 0.0)
     steep = np.abs(found.jac[~held]).max()
     # Where rounding lets no step go down any further, the mode is as near as it can be.
-    converged = bool(steep <= tol or (found.status == 2 and steep <= 100 * tol))
+    converged = bool(steep <= tol or (found.status != OUT_OF_STEPS and steep <= 100 * tol))
     weights = weights_at(found.x)
     # Rounding may leave a bounded weight a hair below zero.
     weights = replace(weights, shared=np.maximum(weights.shared, 0.0))
