@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics import log_loss, pairwise_distances
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -195,6 +195,25 @@ def test_the_forest_is_that_of_scikit_learn():
     forest, out_of_bag = grow(X, Y, 3, seed, None)
     np.testing.assert_allclose(forest.probabilities(NEW), trees.predict_proba(NEW), atol=1e-12)
     np.testing.assert_allclose(out_of_bag, trees.oob_decision_function_)
+
+
+@pytest.mark.parametrize("informative", [False, True])
+def test_few_distinct_rows(informative):
+    # Equal rows have the same neighbors but for themselves, which must not tell their labels: it
+    # took the log loss from 0.69 to 0.89, and from 0.60 to 0.82.
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        rows = rng.integers(0, 2, size=(n, 3)).astype(float)
+        share = 1 / (1 + np.exp(1.5 - 3 * rows[:, 0])) if informative else np.full(n, 0.5)
+        return rows, (rng.random(n) < share).astype(int), share
+
+    rows, labels, _ = draw(200)
+    new, new_labels, share = draw(2000)
+    model = FieldClassifier().fit(rows, labels)
+    ideal = log_loss(new_labels, share)
+    assert log_loss(new_labels, model.predict_proba(new)[:, 1]) < ideal + 0.03
+    assert abs(log_loss(labels, model.predict_proba(None)[:, 1]) - ideal) < 0.08
 
 
 def test_two_rows_have_no_farther_to_go():
