@@ -216,6 +216,14 @@ def test_few_distinct_rows(informative):
     assert abs(log_loss(labels, model.predict_proba(None)[:, 1]) - ideal) < 0.08
 
 
+@pytest.mark.parametrize(
+    ("weight", "said"), [(0.0, "leaves every row a weight of zero"), (-1.0, "zero or positive")]
+)
+def test_class_weights_that_cannot_be(weight, said):
+    with pytest.raises(ValueError, match=said):
+        FieldClassifier(class_weight=dict.fromkeys(range(3), weight)).fit(X, Y)
+
+
 def test_two_rows_have_no_farther_to_go():
     # Warnings are errors here: rounding ends the optimizer's way, not max_iter.
     model = FieldClassifier().fit(X[[0, 50]], [0, 1])

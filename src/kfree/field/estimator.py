@@ -168,7 +168,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         validation.check_field_rows(self, specs, rows)
         weights = validation.check_sample_weight(sample_weight, len(labels))
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, classes[labels])
+            by_class = compute_sample_weight(self.class_weight, classes[labels])
+            validation.check_class_weight(by_class, weights)
+            weights = weights * by_class
         settings = Settings(
             specs,
             bool(self.linear),
