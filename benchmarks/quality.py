@@ -1,12 +1,13 @@
 """FieldClassifier and KFreeClassifier beside forests, boosting, kNN, logistic and SVM.
 
-Run by `make quality`. Writes docs/quality.md, docs/quality.csv and docs/quality-ranks.png. What has
-been measured is kept in build/quality/, one file for each data set and classifier, so an
-interrupted run goes on where it stopped.
+Run by `make quality`. Writes docs/quality.md, docs/quality.csv and docs/quality-ranks.png, or with
+`--protocol whole` docs/quality-whole.md and so on. What has been measured is kept in a folder of
+build/, one file for each data set and classifier, so an interrupted run goes on where it stopped.
 
-Two protocols: "small" (32 data sets, the first 3,000 rows of a permutation) and "whole" (the same
-data sets, all rows). Four stratified folds, the same for all. Every classifier has one thread, and
-its seconds are those of the processor, so that other work on the machine does not count.
+Two protocols: "small" (32 data sets, the first 3,000 rows of a permutation) and "whole" (all rows
+of those that have more than 3,000, and only the classifiers that are quick enough). Four stratified
+folds, the same for all. Every classifier has one thread, and its seconds are those of the
+processor, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -30,10 +31,7 @@ from kfree.evaluation.scores import accuracy, brier, calibration_error, f_measur
 from kfree.evaluation.store import Store, digest_evaluation, digest_files, digest_model, write
 
 ROOT = Path(__file__).resolve().parent.parent
-CACHE = ROOT / "build" / "quality"
-REPORT = ROOT / "docs" / "quality.md"
-TABLE = ROOT / "docs" / "quality.csv"
-PICTURE = ROOT / "docs" / "quality-ranks.png"
+DOCS = ROOT / "docs"
 
 # Parts of others: digits of optdigits, glass of fglass.
 REPEATED = {"digits", "glass"}
@@ -41,9 +39,32 @@ N_SPLITS = 4
 FOLDS_SEED = 1
 ROWS_SEED = 0
 THREADS = 1
-MOST_ROWS = {"small": 3000, "whole": None}
+MOST_ROWS = 3000
 # Every classifier's probabilities are clipped here, or one that is sure once decides everything.
 CLIP = 1e-6
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Which rows and classifiers are compared, and where that is kept and told."""
+
+    most_rows: int | None
+    only_larger: bool  # leave out data sets of up to MOST_ROWS
+    models: tuple[str, ...]
+    cache: Path
+    stem: str  # of the files in docs
+
+
+PROTOCOLS = {
+    "small": Protocol(MOST_ROWS, False, tuple(MODELS), ROOT / "build" / "quality", "quality"),
+    "whole": Protocol(
+        None,
+        True,
+        ("field", "kfree", "random forest", "histogram boosting", "lightgbm", "xgboost"),
+        ROOT / "build" / "quality-whole",
+        "quality-whole",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +83,8 @@ def main() -> int:
     except DataNotFound as notice:
         print(f"make quality measured nothing. {notice}", file=sys.stderr)
         return 1
-    models = options.models or list(MODELS)
+    protocol = PROTOCOLS[options.protocol]
+    models = options.models or list(protocol.models)
     if unknown := sorted(set(models) - set(MODELS)):
         print(f"No such classifier: {', '.join(unknown)}; there are {', '.join(MODELS)}.")
         return 1
@@ -70,8 +92,10 @@ def main() -> int:
         print(f"Not installed, left out: {', '.join(missing)} (pip install 'kfree[quality]').")
         models = [name for name in models if name not in missing]
     if options.fresh:
-        shutil.rmtree(CACHE, ignore_errors=True)
+        shutil.rmtree(protocol.cache, ignore_errors=True)
     there = [name for name in there if name not in options.without]
+    if protocol.only_larger:
+        there = [name for name in there if len(data.load(name).y) > MOST_ROWS]
     chosen = sorted(options.only or there, key=lambda name: path_of(folder, name).stat().st_size)
     results: list[Result] = []
     try:
@@ -88,16 +112,19 @@ def main() -> int:
     if options.only or options.models or options.max_rows:
         print("\nOnly a part was measured: docs/quality.md stays as it is.")
         return 0
-    write(TABLE, csv_text(results))
-    draw_ranks(results, PICTURE)
-    write(REPORT, markdown(results, options.protocol, options.without))
-    print(f"\nWritten: {', '.join(str(p.relative_to(ROOT)) for p in (REPORT, TABLE, PICTURE))}")
+    report, table, picture = (
+        DOCS / f"{protocol.stem}{end}" for end in (".md", ".csv", "-ranks.png")
+    )
+    write(table, csv_text(results))
+    draw_ranks(results, picture)
+    write(report, markdown(results, options.protocol, options.without))
+    print(f"\nWritten: {', '.join(str(p.relative_to(ROOT)) for p in (report, table, picture))}")
     return 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks/quality.py", description=__doc__)
-    parser.add_argument("--protocol", choices=list(MOST_ROWS), default="small")
+    parser.add_argument("--protocol", choices=list(PROTOCOLS), default="small")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these data sets, no report")
     parser.add_argument("--without", nargs="+", metavar="NAME", default=[], help="all but these")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these, no report")
@@ -110,11 +137,12 @@ def measure(
     folder: Path, name: str, models: list[str], options: argparse.Namespace
 ) -> list[Result]:
     """Take from the cache what was measured under the same conditions, and measure the rest."""
-    problem = load(name, options.max_rows or MOST_ROWS[options.protocol])
+    protocol = PROTOCOLS[options.protocol]
+    problem = load(name, options.max_rows or protocol.most_rows)
     n_rows, n_features = problem.X.shape
     n_classes = int(problem.y.max()) + 1
     print(f"{n_rows:6d} x {n_features:4d}, {n_classes:2d} classes", end="", flush=True)
-    store = Store(CACHE)
+    store = Store(protocol.cache)
     found = []
     for model in models:
         key = conditions(model, path_of(folder, name), n_rows)

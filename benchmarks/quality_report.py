@@ -103,15 +103,16 @@ def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) 
     ranks = ranks_of(losses, False)
     flags = "" if protocol == "small" else f" --protocol {protocol}"
     flags += f" --without {' '.join(without)}" if without else ""
-    rows = "at most 3,000 rows of each" if protocol == "small" else "all rows"
+    small = protocol == "small"
+    rows = "at most 3,000 rows of each" if small else "those of more than 3,000 rows, all of them"
     lines = [
-        "# Quality",
+        "# Quality" if small else "# Quality on whole data sets",
         "",
         "Written by",
         "",
         "    make quality" + (f' ARGS="{flags.strip()}"' if flags else ""),
         "",
-        f"{len(names)} data sets, {rows} (the first of `default_rng(0).permutation`), "
+        f"{len(names)} data sets, {rows} (in the order of `default_rng(0).permutation`), "
         "`StratifiedKFold(4, shuffle=True, random_state=1)`, all four folds. Every classifier has "
         "its default settings and one thread. Log loss is clipped at 1e-6 for everybody "
         "(unclipped: at 2.2e-16); classes that a training part does not have get probability 0. "
@@ -129,7 +130,7 @@ def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) 
             + [["Mean rank of the log loss", *(f"{rank:.2f}" for rank in ranks.mean(axis=0))]],
         ),
         "",
-        "![Mean ranks of the log loss](quality-ranks.png)",
+        f"![Mean ranks of the log loss](quality{'' if small else '-whole'}-ranks.png)",
         "",
         "Classifiers that a bar joins are not told apart by Nemenyi's test at 5 % (critical "
         f"difference {critical_difference(len(models), len(names)):.2f}).",

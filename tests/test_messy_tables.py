@@ -295,11 +295,14 @@ class TestFewRows:
         assert "too few rows to compare" in (tmp_path / "o.html").read_text()
 
     def test_leave_one_out_by_the_field_is_not_praised(self, tmp_path):
-        rows = "".join(f"{i // 3 + 0.1 * (i % 3)},c{i // 3}\n" for i in range(24))
-        (tmp_path / "t.csv").write_text("x,y\n" + rows)
+        rows = [f"{i // 3 + 0.1 * (i % 3)},c{i // 3}\n" for i in range(48)]
+        (tmp_path / "t.csv").write_text("x,y\n" + "".join(rows))
         arguments = ["fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m"]
         assert "this is too hopeful" in run(*arguments).stdout
         assert "this is too hopeful" not in run(*arguments, "--model", "k").stdout
+        # So few rows that each is left out by a refit.
+        (tmp_path / "t.csv").write_text("x,y\n" + "".join(rows[:15]))
+        assert "this is too hopeful" not in run(*arguments).stdout
 
 
 class TestUsualModel:

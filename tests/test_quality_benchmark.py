@@ -72,6 +72,16 @@ def test_report_and_picture(report, tmp_path):
     assert (tmp_path / "ranks.png").stat().st_size > 1000
 
 
+def test_whole_data_sets_are_kept_and_told_apart(report, quality):
+    small, whole = quality.PROTOCOLS["small"], quality.PROTOCOLS["whole"]
+    assert small.cache != whole.cache
+    assert small.stem != whole.stem
+    assert set(whole.models) <= set(small.models)
+    page = report.markdown(results(report, LOSSES), "whole")
+    assert "--protocol whole" in page
+    assert "(quality-whole-ranks.png)" in page
+
+
 def test_a_class_that_was_not_seen_costs_the_clip(quality):
     found = quality.scores(
         np.array([0, 2]), np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 1]), 3

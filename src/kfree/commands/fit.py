@@ -14,10 +14,11 @@ from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
 from kfree.commands.learning import fit_model, leave_one_out, make_model, preparation, read_task
 from kfree.commands.telling import show, show_json
 from kfree.field.estimator import FieldClassifier
+from kfree.field.leave_one_out import FEW_ROWS
 from kfree.persistence import save
 
-# With fewer rows to a class, on average, leave-one-out by the field was seen to be far too hopeful:
-# 24 classes of 4 rows, accuracy 0.38 to 0.52, on folds 0.26 to 0.28.
+# With fewer rows to a class, on average, leave-one-out by the field was seen to be too hopeful,
+# unless rows are so few that it refits.
 FEW = 5
 
 
@@ -71,7 +72,8 @@ def fit(
         f"  accuracy {scores.accuracy:.3f}, macro F-measure {scores.f_measure:.3f}, "
         f"log loss {scores.log_loss:.3f}"
     )
-    if isinstance(classifier, FieldClassifier) and len(task.labels) < FEW * len(task.class_counts):
+    few = FEW_ROWS < len(task.labels) < FEW * len(task.class_counts)
+    if isinstance(classifier, FieldClassifier) and few:
         show(
             f"  With fewer than {FEW} rows to a class this is too hopeful; kfree evaluate predicts "
             "rows that the model has not seen."

@@ -9,7 +9,7 @@ import numpy as np
 
 from kfree.field import densities, means
 from kfree.field.columns import Columns, Scaled, learn_columns
-from kfree.field.crossed import Crossed, learn_crossed
+from kfree.field.crossed import MOST_EXPLAINED, Crossed, explained, learn_crossed
 from kfree.field.curves import Curves, learn_curves
 from kfree.field.densities import Densities, learn_densities
 from kfree.field.design import FEW_CLASSES, Block, Design
@@ -20,6 +20,9 @@ from kfree.field.linear import Projection, learn_linear, linear_part
 from kfree.field.searching import Lists
 from kfree.field.views import FOREST, Spec, View, make_view
 from kfree.field.within import Whitening
+
+# How many rows are looked at, in one or several deals, to see whether they give themselves away.
+CONTROL_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ def learn(
     specs: list[Spec],
     linear: bool,
     n_neighbors: int,
-    random_state: Any,
+    seed: int,
     n_jobs: int | None,
 ) -> tuple[Assembly, Design, list[Lists]]:
     """What the training rows teach, their own design, and the nearest others in each view."""
@@ -197,7 +200,7 @@ def learn(
         curves = learn_curves(scaled.scores)
     if few and any(spec.name == FOREST for spec in specs):
         assert scaled is not None
-        forest, trees = grow(scaled.standardized, labels, n_classes, random_state, n_jobs)
+        forest, trees = grow(scaled.standardized, labels, n_classes, seed, n_jobs)
     assembly = Assembly(
         labels,
         n_classes,
@@ -214,6 +217,8 @@ def learn(
     pairs = assembly.pairs(lists, trees)
     if few:
         crossed = learn_crossed(pairs.values.reshape(n_classes, len(labels), -1))
+        if gives_away(assembly, lists, scaled) > MOST_EXPLAINED:
+            crossed = replace(crossed, directions=crossed.directions[:, :0])
         assembly = replace(assembly, crossed=crossed)
     squares = [
         means.training_squares(view.search.points, labels, whitening)
@@ -226,6 +231,29 @@ def learn(
         )
     ]
     return assembly, assembly.design(len(labels), scaled, pairs, squares, log_density), lists
+
+
+def gives_away(assembly: Assembly, lists: list[Lists], scaled: Scaled | None) -> float:
+    """How well crossed features of lists tell labels that were dealt out by lot (see `crossed`).
+
+    The mean of some deals, more where rows are few.
+    """
+    if not lists:
+        return 0.0
+    rng, n_rows, labels = np.random.default_rng(0), len(assembly.labels), assembly.labels
+    some = np.arange(0, n_rows, -(-n_rows // CONTROL_ROWS))
+    few = [Lists(one.indices[some], one.distances[some]) for one in lists]
+    smooth = np.zeros((len(some), 0))
+    if assembly.curves is not None:
+        assert scaled is not None
+        smooth = assembly.curves(scaled.scores[some])
+    found = []
+    for _ in range(-(-CONTROL_ROWS // (2 * n_rows))):
+        dealt = rng.permutation(labels)
+        control = replace(assembly, labels=dealt, forest=None)
+        values = control.pairs(few, None).values.reshape(assembly.n_classes, len(some), -1)
+        found.append(explained(values, smooth, dealt[some]))
+    return float(np.mean(found))
 
 
 def densities_in(

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
-from kfree.field.assembly import learn
 from kfree.field.contributions import Contributions, contributions_of
 from kfree.field.design import Design, logits, spread_out
-from kfree.field.evidence import fit_by_evidence
+from kfree.field.fitting import Settings, fit_field
 from kfree.field.leave_one_out import held_out_logits
-from kfree.field.logit import Rows
-from kfree.field.nothing import drawn_to, offsets_alone, trust_in
 from kfree.field.saved import HeldOut, field_state, restored_field
 from kfree.field.searching import Lists
 from kfree.field.views import NAMES, Spec
@@ -171,33 +168,27 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         validation.check_field_rows(self, specs, rows)
         weights = validation.check_sample_weight(sample_weight, len(labels))
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, classes[labels])
+            by_class = compute_sample_weight(self.class_weight, classes[labels])
+            validation.check_class_weight(by_class, weights)
+            weights = weights * by_class
+        settings = Settings(
+            specs,
+            bool(self.linear),
+            int(self.n_neighbors),
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            int(self.max_iter),
+            float(self.tol),
+            self.n_jobs,
+        )
         bar = progress(self.verbose, "fit")
         with single_products():
-            assembly, design, lists = learn(
-                rows,
-                labels,
-                len(classes),
-                specs,
-                bool(self.linear),
-                int(self.n_neighbors),
-                self.random_state,
-                self.n_jobs,
-            )
-            blocks = assembly.blocks()
-            found = fit_by_evidence(
-                design, labels, weights, blocks, int(self.max_iter), float(self.tol), bar
-            )
-        count = np.bincount(labels, weights, len(classes))
-        nothing, log_evidence_of_nothing = offsets_alone(count)
-        trust = trust_in(found.log_evidence, log_evidence_of_nothing)
-        drawn = drawn_to(found.weights, nothing, trust)
+            field = fit_field(rows, labels, weights, len(classes), settings, tell=bar)
+        assembly, design, found = field.assembly, field.design, field.fit
+        blocks, drawn = assembly.blocks(), field.weights
 
         def held_out() -> HeldOut:
-            own, base = Rows(labels, weights, design.pair_of(labels)), nothing[design.label]
             with single_products():
-                eta = held_out_logits(assembly, design, own, found, lists)
-            return design.row, design.starts, base + trust * (eta - base)
+                return design.row, design.starts, held_out_logits(field)
 
         if not found.converged:
             warnings.warn(
@@ -214,7 +205,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             block.name: getattr(drawn, block.part)[..., block.columns] for block in blocks
         } | {"offset": drawn.offset[:, None]}
         self.log_evidence_ = found.log_evidence
-        self.trust_ = trust
+        self.trust_ = field.trust
         self.n_iter_ = found.n_iter
         self._specs = specs
         self._rows = rows

@@ -30,6 +30,8 @@ N_ROUNDS = 6
 # between it and the last begin near the mode.
 FIRST_ROUND = (1e-3, 1e-8)
 LATER_ROUNDS = (1e-2, 1e-6)
+# After so many steps the first round looks at the curvature again.
+FIRST_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ def fit_by_evidence(
         units = units_of(bend, precisions)
         slope, gain = LATER_ROUNDS if number else FIRST_ROUND
         near = (tol,) if last else (max(tol, slope), gain)
+        if number == 0:
+            first_steps = min(FIRST_STEPS, max_iter)
+            begun = find_mode(design, rows, precisions, weights, units, first_steps, *near)
+            weights, n_iter = begun.weights, begun.n_iter
+            units = units_of(_bend(design, rows, weights), precisions)
         mode = find_mode(design, rows, precisions, weights, units, max_iter, *near)
         weights, n_iter = mode.weights, n_iter + mode.n_iter
         bend = _bend(design, rows, weights)

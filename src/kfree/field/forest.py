@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kfree.field.features import Spoken
+from kfree.neighbors.threads import run
 
 N_TREES = 150
+# In how many parts threads share them.
+N_BLOCKS = 10
 FEATURES = 1
 FLOOR = 0.5 / 37
 
@@ -59,47 +61,61 @@ class Forest:
 
 
 def grow(
-    X: np.ndarray, labels: np.ndarray, n_classes: int, random_state: Any, n_jobs: int | None
+    X: np.ndarray, labels: np.ndarray, n_classes: int, seed: int, n_jobs: int | None
 ) -> tuple[Forest, np.ndarray]:
-    """A forest, and what its trees say of the training rows that they did not see."""
-    # Here, since a process that only predicts needs no trees of scikit-learn.
-    from sklearn.ensemble import ExtraTreesClassifier
+    """A forest, and what its trees say of the training rows that they did not see.
 
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    model = ExtraTreesClassifier(
-        N_TREES, bootstrap=True, oob_score=True, random_state=seed, n_jobs=n_jobs
-    )
+    The trees are those of scikit-learn's ExtraTreesClassifier with bootstrap samples, one by one:
+    on few rows its own work takes as long as the trees.
+    """
+    # As scikit-learn's trees compare: in single precision.
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=N_TREES)
     with warnings.catch_warnings():
-        # A row that every tree saw; with so many trees that does not happen, unless rows are few.
-        warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-        warnings.filterwarnings("ignore", category=RuntimeWarning)
-        model.fit(X, labels)
-    out_of_bag = model.oob_decision_function_
-    unseen = ~np.isfinite(out_of_bag).all(axis=1)
-    out_of_bag[unseen] = np.bincount(labels, minlength=n_classes) / len(labels)
-    parts: list[list[np.ndarray]] = [[] for _ in range(6)]
-    first = 0
-    for estimator in model.estimators_:
-        tree = estimator.tree_
-        nodes = np.arange(tree.node_count)
-        leaf = tree.children_left < 0
-        left, right = (
-            np.where(leaf, nodes, side) for side in (tree.children_left, tree.children_right)
+        # The same from every tree; `fit` has said it once.
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+        blocks = run(
+            lambda some: [_grow_one(X, labels, int(one)) for one in some],
+            np.array_split(seeds, N_BLOCKS),
+            n_jobs,
         )
-        value = tree.value[:, 0, :]
-        shares = np.where(leaf[:, None], value / value.sum(axis=1, keepdims=True), 0.0)
-        for part, array in zip(
-            parts,
-            (
-                np.array([first]),
-                np.maximum(tree.feature, 0),
-                tree.threshold,
-                left + first,
-                right + first,
-                shares,
-            ),
-            strict=True,
-        ):
-            part.append(array)
-        first += tree.node_count
-    return Forest(*(np.concatenate(part) for part in parts)), out_of_bag
+    found = [one for block in blocks for one in block]
+    total, count = np.zeros((len(X), n_classes)), np.zeros(len(X))
+    for tree, unseen in found:
+        total[unseen] += tree.predict(X[unseen])
+        count[unseen] += 1.0
+    # A row that every tree saw; with so many trees that does not happen, unless rows are few.
+    total[count == 0.0] = np.bincount(labels, minlength=n_classes) / len(labels)
+    return _joined([tree for tree, _ in found]), total / np.maximum(count, 1.0)[:, None]
+
+
+def _grow_one(X: np.ndarray, labels: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
+    """One tree of rows drawn with replacement, and the rows that were not drawn."""
+    # Here, since a process that only predicts needs no trees of scikit-learn.
+    from sklearn.tree import ExtraTreeClassifier
+
+    drawn = np.random.RandomState(seed).randint(0, len(X), len(X))
+    times = np.bincount(drawn, minlength=len(X))
+    tree = ExtraTreeClassifier(max_features="sqrt", random_state=seed)
+    tree.fit(X, labels, sample_weight=times.astype(float), check_input=False)
+    return tree.tree_, np.flatnonzero(times == 0)
+
+
+def _joined(trees: list[Any]) -> Forest:
+    """Trees of scikit-learn one after the other."""
+    sizes = [tree.node_count for tree in trees]
+    roots = np.cumsum([0, *sizes[:-1]])
+    first = np.repeat(roots, sizes)
+    nodes = np.arange(len(first))
+    left = np.concatenate([tree.children_left for tree in trees])
+    right = np.concatenate([tree.children_right for tree in trees])
+    leaf = left < 0
+    value = np.concatenate([tree.value[:, 0, :] for tree in trees])
+    return Forest(
+        roots,
+        np.maximum(np.concatenate([tree.feature for tree in trees]), 0),
+        np.concatenate([tree.threshold for tree in trees]),
+        np.where(leaf, nodes, left + first),
+        np.where(leaf, nodes, right + first),
+        np.where(leaf[:, None], value / value.sum(axis=1, keepdims=True), 0.0),
+    )

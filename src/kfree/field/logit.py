@@ -12,6 +12,11 @@ from kfree.field.design import Design, Weights, logits
 
 # How many steps the optimizer remembers.
 MEMORY = 20
+# Its status where it was not allowed to go on.
+OUT_OF_STEPS = 1
+# How many numbers of a design are looked at together (2 MiB): they are needed twice, and the second
+# time they are near the processor still.
+BLOCK_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,8 @@ class Rows:
 def softmax(design: Design, eta: np.ndarray, offset: np.ndarray) -> Shares:
     """Class probabilities from logits."""
     if design.everywhere:
-        table = eta.reshape(design.n_classes, design.n_rows)
-        top = table.max(axis=0)
-        near = np.exp(table - top)
-        total = near.sum(axis=0)
-        near /= total
-        return Shares(near.ravel(), top + np.log(total))
+        near, log_normalizer = _softmax_of_all(eta.reshape(design.n_classes, design.n_rows))
+        return Shares(near.ravel(), log_normalizer)
     order, starts = design.by_row
     highest = offset.max()
     top = np.maximum(np.maximum.reduceat(eta[order], starts), highest)
@@ -72,8 +73,19 @@ def softmax(design: Design, eta: np.ndarray, offset: np.ndarray) -> Shares:
     return Shares(near / total[design.row], top + np.log(total))
 
 
+def _softmax_of_all(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (n_classes, n_rows) and log normalizers (n_rows,) where no class is far."""
+    top = eta.max(axis=0)
+    near = np.exp(eta - top)
+    total = near.sum(axis=0)
+    near /= total
+    return near, top + np.log(total)
+
+
 def loss_and_gradient(design: Design, rows: Rows, weights: Weights) -> tuple[float, Weights]:
     """Minus the weighted log likelihood, and its derivative by each weight."""
+    if design.everywhere:
+        return _of_all(design, rows, weights)
     eta = logits(design, weights)
     shares = softmax(design, eta, weights.offset)
     there = rows.pair >= 0
@@ -82,10 +94,6 @@ def loss_and_gradient(design: Design, rows: Rows, weights: Weights) -> tuple[flo
     residual = rows.weights[design.row] * shares.near
     residual[rows.pair[there]] -= rows.weights[there]
 
-    if design.everywhere:
-        of_class = residual.reshape(design.n_classes, design.n_rows)
-        linear, offset = of_class @ design.linear, of_class.sum(axis=1)
-        return loss, Weights(residual @ design.values, weights.own, linear, offset)
     own = np.empty(weights.own.shape)
     offset = np.add.reduceat(np.append(residual, 0.0), design.starts[:-1])
     offset[np.diff(design.starts) == 0] = 0.0
@@ -95,6 +103,28 @@ def loss_and_gradient(design: Design, rows: Rows, weights: Weights) -> tuple[flo
     offset += _far(design, rows.weights, shares, weights.offset)
     offset -= np.bincount(rows.labels[~there], rows.weights[~there], minlength=design.n_classes)
     return loss, Weights(own.sum(axis=0), own, weights.linear, offset)
+
+
+def _of_all(design: Design, rows: Rows, weights: Weights) -> tuple[float, Weights]:
+    """`loss_and_gradient` where every class is near every row, some rows at a time."""
+    values = design.values.reshape(design.n_classes, design.n_rows, -1)
+    loss, shared = 0.0, np.zeros(weights.shared.shape)
+    linear, offset = np.zeros(weights.linear.shape), np.zeros(weights.offset.shape)
+    step = max(1, BLOCK_NUMBERS // max(1, values[:, 0].size))
+    for first in range(0, design.n_rows, step):
+        part = slice(first, first + step)
+        g, x = values[:, part], design.linear[part]
+        label, weight = rows.labels[part], rows.weights[part]
+        eta = g @ weights.shared + weights.linear @ x.T + weights.offset[:, None]
+        own = (label, np.arange(len(label)))
+        residual, log_normalizer = _softmax_of_all(eta)
+        loss += float(weight @ (log_normalizer - eta[own]))
+        residual *= weight
+        residual[own] -= weight
+        shared += np.matmul(residual[:, None, :], g).sum(axis=(0, 1))
+        linear += residual @ x
+        offset += residual.sum(axis=1)
+    return loss, Weights(shared, weights.own, linear, offset)
 
 
 def _far(design: Design, row_weights: np.ndarray, shares: Shares, offset: np.ndarray) -> np.ndarray:
@@ -229,7 +259,7 @@ def find_mode(
     held = (found.x <= lowest) & (found.jac > 0.0)
     steep = np.abs(found.jac[~held]).max()
     # Where rounding lets no step go down any further, the mode is as near as it can be.
-    converged = bool(steep <= tol or (found.status == 2 and steep <= 100 * tol))
+    converged = bool(steep <= tol or (found.status != OUT_OF_STEPS and steep <= 100 * tol))
     weights = weights_at(found.x)
     # Rounding may leave a bounded weight a hair below zero.
     weights = replace(weights, shared=np.maximum(weights.shared, 0.0))

@@ -4,7 +4,12 @@ Every check raises before anything of an estimator has changed, with one sentenc
 was wrong and what is expected.
 """
 
-from kfree.validation.field import check_field, check_field_rows, check_sample_weight
+from kfree.validation.field import (
+    check_class_weight,
+    check_field,
+    check_field_rows,
+    check_sample_weight,
+)
 from kfree.validation.metrics import check_features_of_metric, takes_sparse
 from kfree.validation.parameters import (
     check_candidates,
@@ -30,6 +35,7 @@ from kfree.validation.scalars import check_beta, one_of
 __all__ = [
     "check_beta",
     "check_candidates",
+    "check_class_weight",
     "check_classifier",
     "check_features_of_metric",
     "check_field",

@@ -114,3 +114,13 @@ def check_sample_weight(weights: Any, n_samples: int) -> np.ndarray:
     if checked.sum() == 0.0:
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return checked
+
+
+def check_class_weight(by_class: np.ndarray, weights: np.ndarray) -> None:
+    """Raise unless what `class_weight` makes of rows with these weights can be fitted."""
+    if not (np.isfinite(by_class).all() and by_class.min() >= 0.0):
+        raise ValueError("class_weight must hold finite weights that are zero or positive.")
+    if (by_class * weights).sum() == 0.0:
+        raise ValueError(
+            "class_weight leaves every row a weight of zero; at least one must be positive."
+        )
