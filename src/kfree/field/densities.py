@@ -17,8 +17,9 @@ Without row i, which is z_i off the mean of its class, the identity becomes I - 
 `within`) and the own class loses its row. Every other class loses a row too, the partner of i there
 (the i-th member, counted round and round): a class with one row less is thinner in the direction of
 that row, and if only the own class were, the features would give the label away. With 60 rows of
-1,000 columns they did: rows found their own class denser by 2.5, of 4,000 by more. A_c loses multiples of
-z_i z_i' and of the partner's, and Sherman and Morrison's formula gives D and the determinant.
+1,000 columns they did: rows found their own class denser by 2.5, of 4,000 by more. A_c loses
+multiples of z_i z_i' and of the partner's, and Sherman and Morrison's formula gives D and the
+determinant.
 """
 
 from __future__ import annotations
