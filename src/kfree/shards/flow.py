@@ -90,7 +90,7 @@ def fit(engine: Engine, settings: Any, X: list, y: list, n_shards: int, by_space
     parts = engine.keep(
         [engine.task("read", rows.read_part, settings, *pair) for pair in zip(X, y, strict=True)]
     )
-    found = engine.fetch([engine.task("check", rows.summarize, p) for p in parts], "partitions")
+    found = engine.fetch([engine.task("check", rows.summarize, p) for p in parts])
     plan = rows.make_plan(settings, found, n_shards, by_space)
     n_features = plan.n_features
     several = np.broadcast_to(0.0, (plan.n_points, n_features))
@@ -116,7 +116,7 @@ def spread(engine: Engine, parts: list, plan: rows.Plan, first: np.ndarray) -> S
     shards = engine.keep(
         [task("shard", rows.make_shard, s, known, of, at=s) for s, of in enumerate(pieces)]
     )
-    n_points = engine.fetch(_each(engine, "count-rows", _n_points, shards), "shards")
+    n_points = engine.fetch(_each(engine, "count-rows", _n_points, shards))
     engine.forget(parts)
     each = _each(engine, "box", rows.box_of, shards)
     (boxes,) = engine.keep([task("boxes", rows.make_boxes, n_points, each)])
@@ -164,7 +164,7 @@ def likely_k_max(engine: Engine, shards: Shards, limit: int, prior: GammaPrior) 
     found = merged_lists(engine, shards, limit, chosen)
     own = _each(engine, "pilot-codes", _codes, shards.shards, chosen)
     guess = task("pilot", counting.guess_k_max, found, own, shards.plan_task, k, prior)
-    return engine.fetch([guess], "the pilot")[0]
+    return engine.fetch([guess])[0]
 
 
 def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str) -> Neighbors:
@@ -335,7 +335,7 @@ def bring_home(engine: Engine, fitted: Fitted, algorithm: str) -> Model:
     """The model of all rows in one place."""
     of_shards = fitted.shards.shards, fitted.neighbors.graphs
     tasks = _each(engine, "bring-home", _rows_and_lists, *of_shards)
-    found = [part for part in engine.fetch(tasks, "shards") if len(part[0])]
+    found = [part for part in engine.fetch(tasks) if len(part[0])]
     order = np.argsort(np.concatenate([part[0] for part in found]))
     points, labels, indices, radii = (
         np.concatenate([part[i] for part in found])[order] for i in range(1, 5)

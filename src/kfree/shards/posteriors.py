@@ -49,7 +49,7 @@ def find_posteriors(
 
     def integrated(likelihood: Any) -> BetaPosterior:
         curves = task("integrate", beta_posterior, likelihood, prior)
-        return engine.fetch([curves], "the posterior")[0]
+        return engine.fetch([curves])[0]
 
     if plan.n_points * int(candidates.k[-1]) <= FEW_NEIGHBORS:
         engine.tell("the posterior of K and beta")
@@ -69,7 +69,7 @@ def find_posteriors(
             task("n-patterns", counting.n_patterns, part, len(candidates), at=s)
             for s, part in enumerate(terms)
         ]
-        number = np.sum(engine.fetch(numbers, "shards"), axis=0)
+        number = np.sum(engine.fetch(numbers), axis=0)
         engine.tell("the posterior of K and beta")
         if number.sum() <= FEW_PATTERNS or not average:
             whole = task("add-patterns", counting.add_up, terms)
@@ -110,7 +110,7 @@ def _by_candidates(
             if len(here):
                 args = beta[here], derivatives, some[here] - which[0]
                 values.append(task("log-likelihood", counting.evaluate, part, *args))
-        return counting.in_order_of_candidates(engine.fetch(values, "candidates"))
+        return counting.in_order_of_candidates(engine.fetch(values))
 
     return KnownPosteriors((integrate(log_likelihood, len(number), prior),))
 
@@ -137,7 +137,7 @@ def _by_shards(
                 task("log-likelihood", counting.evaluate, part, beta, derivatives, some)
                 for part in sums
             ]
-            return engine.fetch([task("sum", counting.sum_of_shards, values)], "shards")[0]
+            return engine.fetch([task("sum", counting.sum_of_shards, values)])[0]
 
         curves = integrate(log_likelihood, len(which), prior)
         large = np.full(len(which), LARGE_SLOPE)

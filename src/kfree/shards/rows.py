@@ -132,7 +132,7 @@ def make_plan(settings: Any, parts: Sequence[Summary], n_shards: int, by_space: 
             raise ValueError(f"Partition {i}: {part.problem}")
     n_points = sum(part.n_rows for part in parts)
     if n_points < 2:
-        raise ValueError(f"X has {n_points} rows; at least 2 rows, of 2 classes, are needed.")
+        raise ValueError(f"at least 2 rows, of 2 classes, are needed; X has {n_points}.")
     full = [part for part in parts if part.n_rows]
     n_features = full[0].n_features
     for i, part in enumerate(parts):

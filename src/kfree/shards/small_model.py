@@ -26,8 +26,6 @@ from kfree.reach import n_usual_candidates
 from kfree.shards.rows import Plan
 from kfree.training import KnownPosteriors, Model
 
-# How many rows are averaged at a time: memory is shared with a shard here.
-AVERAGED = 256
 NOBODY = np.empty(0, dtype=np.int64)
 
 
@@ -98,7 +96,7 @@ def average_rows(
     known = every
     if rows.n_candidates < model.n_k:
         every = replace(every, farther=note)
-    step = min(AVERAGED, block_rows(model, knowledge.joint, "quadrature"))
+    step = block_rows(model, knowledge.joint, "quadrature")
     starts = range(0, rows.n_rows, step)
     if not len(starts):
         n_k = model.n_k
