@@ -280,16 +280,16 @@ class Shard:
         return (key * len(plan.classes) + self.labels).astype(plan.code_type)
 
     @cached_property
-    def together(self) -> np.ndarray:
+    def spatial_order(self) -> np.ndarray:
         """The rows in an order in which those that lie together come together: (n,)."""
-        return together(self.points)
+        return spatial_order(self.points)
 
     def __getstate__(self) -> dict:
         # Trees are planted anew where the shard arrives.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def together(points: np.ndarray) -> np.ndarray:
+def spatial_order(points: np.ndarray) -> np.ndarray:
     """Points in an order in which those that lie together come together: (n,)."""
     if points.dtype.kind != "f":
         return np.arange(len(points))

@@ -23,10 +23,9 @@ from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Search
 from kfree.neighbors.structures import STRUCTURES, Neighborhoods, OpenRows
 from kfree.reach import n_usual_candidates
+from kfree.shards.lists import NOBODY
 from kfree.shards.rows import Plan
 from kfree.training import KnownPosteriors, Model
-
-NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
