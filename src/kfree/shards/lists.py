@@ -42,7 +42,7 @@ class Lists:
 class Visitors:
     """Rows that have to look into another shard."""
 
-    row: np.ndarray  # (n,) places in their own shard, rising
+    row: np.ndarray  # (n,) places among the rows that were searched for, rising
     points: np.ndarray  # (n, n_features)
     reach: np.ndarray  # (n,) the distance of their last neighbor so far
 
