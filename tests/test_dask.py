@@ -362,11 +362,21 @@ def kfree_tasks(dask_scheduler=None):
     return [str(key) for key in dask_scheduler.tasks if str(key).startswith("kfree-")]
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+def have_three_workers(client):
+    """As at first; on a busy machine Dask may give up on starting a killed worker again."""
+    try:
+        until(lambda: len(client.nthreads()) == 3, 15.0)
+    except AssertionError:
+        for n_workers in (0, 3):
+            client.cluster.scale(n_workers)
+            until(lambda n=n_workers: len(client.nthreads()) == n)
 
 
 def test_nothing_stays_on_the_workers(cluster, monkeypatch):
@@ -490,7 +500,7 @@ def killing(client, function):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_worker_killed_in_fit_changes_nothing(client, tmp_path, monkeypatch, where, stage):
-    until(lambda: len(client.nthreads()) == 3)
+    have_three_workers(client)
     monkeypatch.setattr(posteriors, "FEW_NEIGHBORS", 0)  # as for large data
     monkeypatch.setattr(posteriors, "FEW_PATTERNS", 200)
     X, y = grid()
@@ -513,7 +523,7 @@ def in_memory(dask_scheduler=None):
 
 
 def test_a_worker_killed_in_a_prediction_changes_nothing(client, tmp_path):
-    until(lambda: len(client.nthreads()) == 3)
+    have_three_workers(client)
     X, y = grid()
     found = model().fit(*files(tmp_path, X, y, 4))
     told, new = tmp_path / "told", tmp_path / "new"
@@ -531,7 +541,7 @@ def test_a_worker_killed_in_a_prediction_changes_nothing(client, tmp_path):
 @pytest.mark.parametrize("stage", ["spread", "find_neighbors"])
 def test_data_that_cannot_be_read_again(client, monkeypatch, stage):
     X, y = grid()
-    until(lambda: len(client.nthreads()) == 3)
+    have_three_workers(client)
     worker = sorted(client.nthreads())[0]
     held = [client.scatter(X[a : a + 100], workers=[worker], hash=False) for a in (0, 100, 200)]
     dX = da.concatenate([da.from_delayed(f, (100, 3), dtype=float) for f in held])
@@ -589,7 +599,8 @@ def test_what_is_said_on_the_way(client, capsys):
 
 
 def test_the_number_of_workers_does_not_matter(cluster, client, one, monkeypatch):
-    for n_workers in (2, 1, 3):  # in the end as other tests expect it
+    have_three_workers(client)
+    for n_workers in (2, 1, 3):
         cluster.scale(n_workers)
         until(lambda n=n_workers: len(client.nthreads()) == n)
         for limit in (0, posteriors.FEW_NEIGHBORS):  # from patterns, as for large data; or whole
