@@ -35,7 +35,6 @@ KINDS = (
 # Borders between the ways, moved to where small problems cross them.
 BORDERS = {
     "kfree.likelihood.conditional.FEW_CLASSES": (1, 3, 32),
-    "kfree.likelihood.training_sum.FEW_CLASSES": (1, 3, 16),
     "kfree.likelihood.training_sum.PART_EDGES": (30, 1 << 20),
     "kfree.likelihood.training_sum.GROUP_ENTRIES": (50, 1 << 23),
     "kfree.likelihood.few_classes.MOST_CELLS": (0, 4, 10**6),
@@ -45,8 +44,8 @@ BORDERS = {
     "kfree.candidates.EVERY_UP_TO": (4, 32),
     "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
-    "kfree.reach.USUAL_SLOPE": (0.0, 4.0),
-    "kfree.training.ENTERING_NUMBERS": (0, 1 << 25),
+    "kfree.training.USUAL_SLOPE": (0.0, 4.0),
+    "kfree.blocks.KEPT_NUMBERS": (0, 1 << 25),
     "kfree.inference.quadrature.FIRST_TILT": (0.0, 1.0),
     "kfree.reach.N_SLOPES": (5, 65),
 }
@@ -132,6 +131,8 @@ def problem(seed: int, n_most: int = 40) -> Problem:
         if rng.random() < 0.3
     }
     scale = float(rng.choice([1.0, 1.0, 1.0, 2.0**-600, 2.0**500]))
+    if "k_max" in settings and rng.random() < 0.3:
+        settings["k_max"] = "auto"
     return Problem(seed, kind, X, z, new[int(rng.integers(0, 4))], scale, settings, borders)
 
 
@@ -155,6 +156,7 @@ def _smaller(given: Problem):
         yield replace(given, scale=1.0)
     k_values = given.settings["k_values"]
     k = max(k_values) if isinstance(k_values, list) else given.settings["k_max"]
+    k = 1 if k == "auto" else k
     for row in range(len(given.z)):
         z = np.delete(given.z, row)
         whole = len(np.unique(z)) == int(z.max()) + 1 and z.max() > 0

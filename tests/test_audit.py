@@ -1,5 +1,7 @@
 """Which labels the audit suspects, and what it says of them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
@@ -8,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kfree import KFreeClassifier
+from kfree import FieldClassifier, KFreeClassifier
 from kfree.audit import audit_labels, nearest_with_label
 from kfree.label_noise import depth_by_rank, lapse_rate
 
@@ -212,3 +214,17 @@ def test_wrong_use_is_refused(flipped):
         audit_labels(KFreeClassifier())
     with pytest.raises(ValueError, match="n_neighbors must be a whole number"):
         audit_labels(KFreeClassifier(k_max=16).fit(X, y), n_neighbors=0)
+
+
+def test_long_names_of_classes_are_not_copied_for_each_neighbor():
+    rng = np.random.default_rng(0)
+    names = np.array(["a" * 5_000, "b" * 5_000])  # 20 kB in an array of text
+    y = names[np.arange(120) % 2]
+    model = FieldClassifier().fit(rng.normal(size=(120, 3)) + (y == names[1])[:, None], y)
+    probabilities = model.predict_proba(None)
+    tracemalloc.start()
+    audit_labels(model, probabilities=probabilities)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # One for each row and neighbor would be 280 MB and more for each view.
+    assert peak < 60e6

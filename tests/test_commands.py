@@ -541,8 +541,11 @@ class TestBars:
         assert credible_k(np.array([3, 7]), np.array([0.0, 1.0])).tolist() == [7]
 
     def test_in_words(self):
-        assert in_words(np.array([2, 4, 5, 6, 9])) == "2, 4-6, 9"
-        assert in_words(np.array([3])) == "3"
+        assert in_words(np.array([2, 4, 5, 6, 9]), np.arange(1, 20)) == "2, 4-6, 9"
+        assert in_words(np.array([3]), np.arange(1, 20)) == "3"
+        # Candidates that are neighbors make a range, whatever lies between them.
+        k_values = np.array([1, 2, 32, 35, 38, 41])
+        assert in_words(np.array([1, 32, 35, 38]), k_values) == "1, 32-38"
 
     def test_few_k_have_a_line_each(self):
         lines = bars(np.arange(1, 5), np.array([0.05, 0.5, 0.4, 0.05]))

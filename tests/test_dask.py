@@ -138,11 +138,12 @@ def test_settings(client, parameters):
         (3, {"FEW_NEIGHBORS": 0, "FEW_PATTERNS": 200}),
         (100, {}),
         (100, {"FEW_NEIGHBORS": 0}),
+        (100, {"FEW_NEIGHBORS": 0, "FEW_PATTERNS": 200}),
     ],
     ids=str,
 )
 def test_where_the_training_sum_is_made(client, monkeypatch, n_classes, limits):
-    # In one place, from patterns, all or some candidates at a time, or shard by shard.
+    # In one place, or from patterns, all or some candidates at a time.
     for name, value in limits.items():
         monkeypatch.setattr(posteriors, name, value)
     X, y = grid(300)
@@ -150,14 +151,9 @@ def test_where_the_training_sum_is_made(client, monkeypatch, n_classes, limits):
         y = np.random.default_rng(0).permutation(300) % 100
     found = model().fit(*arrays(X, y))
     one = kfree.KFreeClassifier(k_max=K_MAX).fit(X, y)
-    by_shards = n_classes == 100 and limits
-    tolerance = 1e-12 if by_shards else 0.0
-    np.testing.assert_allclose(found.k_posterior_, one.k_posterior_, rtol=0, atol=tolerance)
+    np.testing.assert_array_equal(found.k_posterior_, one.k_posterior_)
     new = da.from_array(NEW, chunks=(40, 3))
     np.testing.assert_allclose(found.predict_proba(new), one.predict_proba(NEW), **CLOSE)
-    if by_shards:
-        with pytest.raises(ValueError, match="average=False is offered on Dask up to 16 classes"):
-            model(average=False).fit(*arrays(X, y))
 
 
 def test_a_row_beyond_every_posterior_is_refused():

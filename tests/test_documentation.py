@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 import tomllib
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -126,6 +127,55 @@ def test_few_blocks_are_not_run():
     assert sum(block.code.startswith(NOT_RUN) for block in blocks) <= MOST_NOT_RUN
 
 
+def console(text: str) -> list[tuple[list[str], str]]:
+    """The commands `kfree` of a page, each with what the page says that it prints."""
+    blocks = "\n".join(re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    found = []
+    for part in re.split(r"^\$ ", blocks, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        if command.startswith("kfree "):
+            found.append((shlex.split(command)[1:], printed))
+    return found
+
+
+def wording(printed: str) -> list[str]:
+    """What is said, without numbers and the lines of bars and rows, of which there may be more."""
+    lines = [line for line in printed.splitlines() if not re.match(r"\s+(row )?[\d-]+[ :]", line)]
+    plain = (re.sub(r"\d[\d.,-]*(e-\d+)?", "0", " ".join(line.split())) for line in lines)
+    # What takes long is spoken of, and on a busy machine more does.
+    return [line for line in plain if line and not line.endswith("...")]
+
+
+def test_commands_print_what_the_page_says(tmp_path, monkeypatch):
+    """The words of every sentence; numbers are of the day on which the page was written."""
+    pytest.importorskip("typer")
+    from sklearn.datasets import load_iris
+    from typer.testing import CliRunner
+
+    from kfree.cli import make_app
+
+    monkeypatch.chdir(tmp_path)
+    iris = load_iris(as_frame=True)
+    table = iris.data.assign(species=iris.target_names[iris.target])
+    table.to_csv("iris.csv", index=False)
+    new = table.sample(5, random_state=0).drop(columns="species")
+    new.to_csv("new.csv", index=False)
+    new.drop(columns=["sepal width (cm)", "petal width (cm)"]).to_csv("other.csv", index=False)
+    Path("report.xlsx").write_bytes(b"PK\x03\x04" + bytes(20))
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    tried = 0
+    for words, expected in console(page):
+        if "bäume.csv" in words:  # of the tests of tables
+            continue
+        result = CliRunner().invoke(make_app(), words)
+        said = wording(result.output)
+        wanted = wording(expected)
+        # With dots the page shows a part.
+        assert said == wanted or ("..." in expected and set(wanted) <= set(said)), " ".join(words)
+        tried += 1
+    assert tried >= 12
+
+
 class TestTheChecks:
     """The checks above must be able to fail."""
 
@@ -137,6 +187,13 @@ class TestTheChecks:
         run(python_blocks(self.PAGE), "page")
         with pytest.raises(AssertionError, match="line 8"):
             run(python_blocks(self.PAGE.replace("\n1\n", "\n2\n")), "page")
+
+    def test_a_command_with_other_words_is_seen(self):
+        page = "```console\n$ kfree fit a.csv\nThe model is in a.\n```\n"
+        ((words, printed),) = console(page)
+        assert words == ["fit", "a.csv"]
+        assert wording(printed) == wording("The  model is in a.\n  row 3: b (0.1)")
+        assert wording(printed) != wording("A model is in a.")
 
     def test_an_error_is_seen(self):
         with pytest.raises(NameError):

@@ -551,10 +551,23 @@ def test_auto_is_a_k_max_large_enough(structure, n):
     larger = min(n - 1, 2 * auto.k_max_)
     given = KFreeClassifier(structure=structure, k_max=larger).fit(rows, labels)
     np.testing.assert_allclose(auto.predict_proba(new), given.predict_proba(new), rtol=0, atol=1e-5)
-    np.testing.assert_allclose(
-        auto.k_posterior_, given.k_posterior_[: auto.k_max_], rtol=0, atol=1e-5
-    )
-    assert given.k_posterior_[auto.k_max_ :].sum() < 1e-5
+    n_k = len(auto.k_values_)
+    np.testing.assert_array_equal(auto.k_values_, given.k_values_[:n_k])
+    np.testing.assert_allclose(auto.k_posterior_, given.k_posterior_[:n_k], rtol=0, atol=1e-5)
+    assert given.k_posterior_[n_k:].sum() < 1e-5
+
+
+def test_auto_ends_where_the_posterior_has_died_out():
+    """Predictions search no farther, and the neighbors beyond are not kept."""
+    X = np.random.default_rng(0).uniform(0.0, 4.0, (600, 2))
+    y = np.floor(X).sum(axis=1) % 2  # a chessboard
+    auto = KFreeClassifier().fit(X, y)
+    every = KFreeClassifier(k_max=599).fit(X, y)
+    assert auto.k_max_ < 300
+    beyond = every.k_values_ > auto.k_max_
+    assert every.k_posterior_[beyond].sum() < 1e-15
+    assert auto._model.graph.indices.shape == (600, auto.k_max_)
+    np.testing.assert_allclose(auto.predict_proba(X), every.predict_proba(X), rtol=0, atol=1e-6)
 
 
 def test_auto_on_labels_without_any_order():

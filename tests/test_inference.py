@@ -275,8 +275,7 @@ def test_parts_and_groups_of_terms_change_nothing(structure, monkeypatch):
     cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
     # Patterns stand in one order, whatever the parts.
     np.testing.assert_array_equal(cut.k_posterior_, whole.k_posterior_)
-    monkeypatch.setattr(training_sum, "FEW_CLASSES", 1)
-    monkeypatch.setattr(training_sum, "GROUP_ENTRIES", 3000)
+    monkeypatch.setattr(training_sum, "GROUP_ENTRIES", 2000)
     cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
     assert len(cut._model.likelihood.groups()) > 3
     np.testing.assert_allclose(cut.k_posterior_, whole.k_posterior_, rtol=1e-9)

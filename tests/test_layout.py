@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "reach": {"likelihood", "inference", "training"},
     "averaging": {"candidates", "neighbors", "likelihood", "inference", "training", "reach"},
     "korea": {"candidates", "likelihood", "inference", "training", "reach", "averaging"},
-    "blocks": {"likelihood", "inference", "training", "reach"},
+    "blocks": {"inference", "likelihood", "neighbors", "training"},
     "fitted_state": {"candidates", "neighbors", "inference", "training"},
     "sampling": {"likelihood", "inference", "training", "averaging"},
 }
@@ -90,9 +90,10 @@ MAY_IMPORT["report"] = ABOVE | {
     "displays",
     "evaluation",
     "page",
+    "plain_text",
     "tables",
 }
-MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "plain_text", "report"}
+MAY_IMPORT["commands"] = MAY_IMPORT["report"] | {"paper", "persistence", "report"}
 MAY_IMPORT["cli"] = {"commands"}
 MAY_IMPORT["__main__"] = {"cli"}
 

@@ -1,4 +1,4 @@
-"""The way for many classes against the slow twin: counts, terms, probabilities; ties among them."""
+"""Many classes against the slow twin: counts, terms, probabilities; ties among them."""
 
 from functools import cache
 
@@ -7,14 +7,13 @@ import pytest
 
 import naive
 from kfree import KFreeClassifier
-from kfree.likelihood import many_classes
+from kfree.blocks import PreparedPoints, held_out, new_points
+from kfree.likelihood import conditional
 from kfree.likelihood.class_lists import class_lists
 from kfree.likelihood.few_classes import FEW_CLASSES
-from kfree.likelihood.many_classes import LARGEST_STEP, ManyClasses
-from kfree.training import held_out, new_points
 
 N_CLASSES = FEW_CLASSES + 6
-K_VALUES = (4, 12)  # at small K, large beta are left to the general way
+K_VALUES = (4, 12)
 TOLERANCE = 1e-6  # as in test_against_naive
 
 structures = pytest.mark.parametrize("structure", naive.STRUCTURES)
@@ -124,10 +123,9 @@ BETA = np.array([1e-3, 0.7, 4.0, 6.9])
 def test_terms_of_new_rows(kind):
     X, z, new = rows_of(kind)
     model = fitted(kind, "asymmetric")._model
-    rows = new_points(model, new, True, model.n_k, None)
-    many = ManyClasses(rows)
+    rows = new_points(PreparedPoints(model), new, True, None)
     for i, k in enumerate(model.table.k):
-        predictive, leaves = many.predictive(i, BETA)
+        predictive, leaves = rows.at(i).predictive(BETA)
         assert leaves is None
         training = naive.log_pseudo_likelihood("asymmetric", X, z, BETA, int(k), N_CLASSES)
         for row, x in enumerate(new):
@@ -140,9 +138,9 @@ def test_terms_of_held_out_rows(kind):
     X, z, _ = rows_of(kind)
     model = fitted(kind, "asymmetric")._model
     some = np.array([0, 3, 41, 65])
-    many = ManyClasses(held_out(model, some, True))
+    rows = held_out(PreparedPoints(model), some, True)
     for i, k in enumerate(model.table.k):
-        predictive, leaves = many.predictive(i, BETA)
+        predictive, leaves = rows.at(i).predictive(BETA)
         graph = naive.neighborhood("asymmetric", X, int(k))  # stays, whatever the label is
         training = naive.log_sum_of_terms(naive.terms_of(graph, z, N_CLASSES), BETA)
         for row, n in enumerate(some):
@@ -155,17 +153,10 @@ def test_terms_of_held_out_rows(kind):
 # --- Controls ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", ["new", "held out"])
-def test_this_way_is_taken(rows, monkeypatch):
-    """Otherwise the comparisons above would be about another one."""
-    model = fitted("continuous", "asymmetric")
-    given = rows_of("continuous")[2] if rows == "new" else None
-    before, right = model.predict_proba(given), many_classes._totals
-    monkeypatch.setattr(many_classes, "_totals", lambda *of: right(*of) ** 1.1)
-    assert np.abs(model.predict_proba(given) - before).max() > 1e-3
-
-
-def test_where_digits_would_be_lost_another_way_is_taken():
-    model = fitted("continuous", "asymmetric")._model
-    many = ManyClasses(new_points(model, rows_of("continuous")[2], True, model.n_k, None))
-    assert many.predictive(0, np.array([1.01 * LARGEST_STEP * K_VALUES[0]])) is None
+def test_this_way_is_taken(monkeypatch):
+    """Otherwise the comparisons above would be about that of few classes."""
+    monkeypatch.setattr(conditional, "FewClasses", None)
+    fitted("continuous", "asymmetric").predict_proba(rows_of("continuous")[2])
+    monkeypatch.setattr(conditional, "FEW_CLASSES", N_CLASSES)
+    with pytest.raises(TypeError):
+        fitted("continuous", "asymmetric").predict_proba(rows_of("continuous")[2])

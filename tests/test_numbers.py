@@ -10,7 +10,6 @@ from kfree.tables import (
     TablePreparation,
     TableWarning,
     read_cells,
-    read_table,
     split_target,
 )
 from kfree.tables.numbers import (
@@ -55,6 +54,11 @@ POINT, COMMA = Style(".", ","), Style(",", ".")
         ("12 34", None, None),
         ("--5", None, None),
         ("(5", None, None),
+        ("(-5)", -5, -5),
+        ("44.34-", -44.34, None),  # as accounting programs write it
+        ("1.234,50-", None, -1234.5),
+        ("2-", None, None),  # a mark at school
+        ("-44.34-", None, None),
         ("5 kg", None, None),
         ("1,5", None, 1.5),
         ("", None, None),
@@ -111,11 +115,17 @@ def frame_of(n=40, **columns):
     return pd.DataFrame({"other": rng.normal(size=n), **columns})
 
 
+def understood(source, **options):
+    """A table with numbers where its cells are taken as numbers."""
+    cells = read_cells(source)
+    return TablePreparation(keep=list(cells.columns), **options).fit(cells).readable(cells)
+
+
 class TestTables:
     def test_thousands_beside_plain_numbers(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text('a,b\n"1,006",x\n923,y\n"12,500",x\n')
-        assert read_table(path)["a"].tolist() == [1006, 923, 12500]
+        assert understood(path)["a"].tolist() == [1006, 923, 12500]
         # As it stands, and to the model.
         assert read_cells(path)["a"].tolist() == ["1,006", "923", "12,500"]
         fitted = TablePreparation(keep=["a"]).fit(read_cells(path))
@@ -125,8 +135,8 @@ class TestTables:
     def test_semicolons_expect_a_decimal_comma(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("a;b\n1,006;x\n2,500;y\n3,750;x\n")
-        assert read_table(path)["a"].tolist() == [1.006, 2.5, 3.75]
-        assert read_table(path, thousands=",")["a"].tolist() == [1006, 2500, 3750]
+        assert understood(path)["a"].tolist() == [1.006, 2.5, 3.75]
+        assert understood(path, thousands=",")["a"].tolist() == [1006, 2500, 3750]
         notes = TablePreparation().fit(read_cells(path)).notes_
         assert any("can be read in two ways: '1,006' was taken as 1.006" in note for note in notes)
 
@@ -136,6 +146,21 @@ class TestTables:
         fitted = TablePreparation().fit(frame_of(money=money, share=share))
         assert fitted.numbers_ == ["other", "money", "share"]
         assert fitted.center_[1:] == pytest.approx([19500.5, 0.0975])
+
+    def test_several_currencies_are_said(self):
+        money = [f"{'$€£'[i % 3]}{1000 * i + 0.5:,.2f}" for i in range(40)]
+        notes = TablePreparation().fit(frame_of(price=money)).notes_
+        expected = "'price' has several currencies, '$', '€' and '£': the amounts were taken as"
+        assert any(note.startswith(expected) for note in notes)
+        alone = TablePreparation().fit(frame_of(price=[f"${i:.2f}" for i in range(40)])).notes_
+        assert not any("currencies" in note for note in alone)
+
+    def test_percentages_beside_plain_numbers_are_said(self):
+        share = [f"{i}%" if i % 2 else f"{i / 100}" for i in range(40)]
+        notes = TablePreparation().fit(frame_of(share=share)).notes_
+        assert any("'share' has numbers with a percent sign and others" in note for note in notes)
+        alone = TablePreparation().fit(frame_of(share=[f"{i}%" for i in range(40)])).notes_
+        assert not any("and others without" in note for note in alone)
 
     def test_readable(self):
         frame = frame_of(money=["$1,006", "$923"] * 20, color=[" red", "?"] * 20)
@@ -173,7 +198,7 @@ class TestTables:
 
     def test_all_cells_infinite(self):
         fitted = TablePreparation().fit(frame_of(a=[np.inf] * 40, b=["inf", "-inf"] * 20))
-        assert fitted.left_out_["a"] == "it has no finite number"
+        assert fitted.left_out_ == dict.fromkeys("ab", "it has no finite number")
         with pytest.raises(TableError, match="'a': it has no finite number"):
             TablePreparation().fit(pd.DataFrame({"a": [np.inf] * 9}))
 

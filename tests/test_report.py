@@ -46,7 +46,7 @@ from kfree.page import (
     render,
 )
 from kfree.report import make_report
-from kfree.report.chapters import how_many_neighbors
+from kfree.report.chapters import calibration, which_columns
 from kfree.report.comparison import (
     COMMONEST,
     KFREE,
@@ -54,10 +54,21 @@ from kfree.report.comparison import (
     FittedFold,
     compare,
 )
+from kfree.report.confusions import confusions
 from kfree.report.findings import calibration_by_chance
-from kfree.report.headline import calibration_words, label_words, quality_words, tiles, verdict
+from kfree.report.headline import (
+    by_folds,
+    calibration_words,
+    label_words,
+    one_column_notice,
+    quality_words,
+    tiles,
+    verdict,
+)
 from kfree.report.importance import column_importance
-from kfree.report.wording import cell, signed
+from kfree.report.neighbors import how_many_neighbors
+from kfree.report.rows import uncertain
+from kfree.report.wording import cell, number, signed
 from kfree.tables import TablePreparation
 
 HOSTILE = "<script>alert(1)</script>"
@@ -440,6 +451,95 @@ def test_the_headline_says_where_the_folds_contradict_it(report):
     assert "take what the folds say" in quality_words(contradicted)
     assert "no better than always saying the commonest class" in quality_words(contradicted)
     assert "worse than the plain shares" in calibration_words(contradicted)
+    # The tiles say what the headline says.
+    assert tiles(contradicted).tiles[0].value == "2.0 %"
+    assert verdict(contradicted).startswith("Right for 2.0 % of the rows on folds")
+
+
+def test_the_folds_are_believed_where_leaving_a_row_out_is_far_worse(report):
+    found = report.findings
+    n_rows, n_classes = found.probabilities.shape
+    assert not by_folds(found)
+    wrong = np.full((n_rows, n_classes), 1e-9)
+    wrong[np.arange(n_rows), (np.searchsorted(found.classes, found.labels) + 1) % n_classes] = 1.0
+    odd = replace(
+        found,
+        held_out=replace(found.held_out, probabilities=wrong),
+        scores=replace(found.scores, log_loss=20.7, calibration_error=0.9),
+    )
+    assert "take what the folds say" in quality_words(odd)
+    assert "on folds" in verdict(odd)
+    on_folds = found.comparison.scores[KFREE]
+    assert tiles(odd).tiles[1].value == number(on_folds.log_loss)
+    assert tiles(odd).tiles[2].value == f"{on_folds.calibration_error:.3f}"
+    assert "But the folds contradict leave-one-out" in calibration_words(odd)
+
+
+def test_a_column_that_gives_the_answer_away_is_named():
+    rng = np.random.default_rng(0)
+    labels = np.array(["paid", "late"] * 60)
+    frame = pd.DataFrame(
+        {"noise": rng.normal(size=120), "more": rng.normal(size=120)}
+        | {"reminder": np.where(labels == "late", 1.0, 0.0) + rng.normal(scale=0.01, size=120)}
+    )
+    found = make_report(frame, labels, title="Leak").findings
+    (notice,) = one_column_notice(found)
+    assert "rests on the column 'reminder'" in notice.words
+    # Columns that are worth nothing are counted, not drawn.
+    words, picture, *_ = which_columns(found)
+    assert [line.name for line in picture.lines] == ["reminder"]
+    assert "2 columns are worth less than 1 % of the first." in words.words
+    # Every row is clear: no cards, and no picture of one point.
+    (sentence,) = uncertain(found)
+    assert sentence.words.startswith("No row is uncertain: the least sure is ")
+    assert [block.kind for block in calibration(found)] == ["text", "details"]
+
+
+def test_a_column_that_helps_most_gives_nothing_away(report):
+    assert one_column_notice(report.findings) == ()
+
+
+def test_small_numbers_are_not_zeros():
+    found = [number(v) for v in (0.0, 0.25, 0.0014, 3e-9)]
+    assert found == ["0.000", "0.250", "0.0014", "< 0.0001"]
+
+
+def test_cards_are_narrow_only_if_their_tables_fit():
+    def cards(*cells):
+        table = Table("t", ("", "this row", "7", "8", "9"), (cells,))
+        return Cards((Card("a", "b", table),))
+
+    assert cards("x_ege", "7", "7", "7", "7").narrow
+    assert not cards("g7657", "0.22856", "-1.11483", "-0.35586", "-0.11111").narrow
+
+
+@pytest.mark.parametrize("n_classes", [3, 30])
+def test_long_names_do_not_push_the_matrix_off_the_page(report, n_classes):
+    classes = np.array([f"class number {i:02d} with a long name \x1b" for i in range(n_classes)])
+    found = replace(
+        report.findings,
+        classifier=SimpleNamespace(classes_=classes),
+        confusion=np.diag(np.full(n_classes, 2)),
+        labels=np.repeat(classes, 2),
+    )
+    _, *blocks = confusions(found)
+    # Beside something else it would have half of the width.
+    inner = [block for outer in blocks for block in getattr(outer, "blocks", (outer,))]
+    (matrix,) = [block for block in inner if getattr(block, "caption", "").startswith("Labels (")]
+    assert isinstance(blocks[0], Table) == (n_classes == 3)
+    assert sum(map(len, matrix.header[1 : n_classes + 1])) <= 150
+    assert "\x1b" not in "".join(matrix.header)
+
+
+def test_short_names_have_the_matrix_beside_the_confusions(report):
+    classes = np.array(["setosa", "versicolor", "virginica"])
+    found = replace(
+        report.findings,
+        classifier=SimpleNamespace(classes_=classes),
+        confusion=np.diag([2, 2, 2]),
+        labels=np.repeat(classes, 2),
+    )
+    assert isinstance(confusions(found)[1], Beside)
 
 
 def test_many_classes_have_no_page_of_zeros():
@@ -587,7 +687,8 @@ class TestCommand:
             "report", data, "-t", "Klasse", "-o", page, "--json", "--drop", "colour"
         )
         assert code == 0
-        assert json.loads(out)["report"] == str(page)
+        told = json.loads(out)
+        assert told["report"] == str(page) and told["verdict"].startswith("Right for ")
         assert "--drop colour" in page.read_text(encoding="utf-8")
 
     def test_json_and_the_page_do_not_share_standard_output(self, kfree, data):

@@ -13,8 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import naive
 from kfree import KFreeClassifier
+from kfree.blocks import PreparedPoints, held_out
 from kfree.selection import BOUND_PER_DIVISOR, SelectionTable, selection_table
-from kfree.training import held_out
 
 N_CLASSES = 3
 K_MAX = 5
@@ -202,7 +202,9 @@ def test_hopeless_k_have_their_row_too(large):
         mean = (weight * -2.0 * log_likelihood).sum()
         at_mean = curve(np.array([[weight @ beta]]), False, only)[0][0, 0]
         assert_allclose(found.dic[i], 2.0 * mean + 2.0 * at_mean, atol=1e-7)
-        predictive, leaves = held_out(model, rows, joint=True).at(i).predictive(beta)
+        predictive, leaves = (
+            held_out(PreparedPoints(model), rows, joint=True).at(i).predictive(beta)
+        )
         known = predictive.conditional()
         log_mass = log_p + known.log_total + leaves.value
         mass = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))

@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import os
+import pickle
 import sys
 import warnings
 
@@ -19,7 +20,6 @@ from kfree.tables import (
     TableWarning,
     read_blocks,
     read_cells,
-    read_table,
     split_target,
 )
 
@@ -61,12 +61,18 @@ class Standard:
         self.buffer = io.BytesIO(content)
 
 
+def understood(source, **options):
+    """A table with numbers where its cells are taken as numbers."""
+    cells = read_cells(source)
+    return TablePreparation(keep=list(cells.columns), **options).fit(cells).readable(cells)
+
+
 class TestReading:
     @pytest.mark.parametrize(
         "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252", "latin-1"]
     )
     def test_encodings(self, file, encoding):
-        frame = read_table(file(GERMAN.encode(encoding)))
+        frame = understood(file(GERMAN.encode(encoding)))
         assert list(frame.columns)[1] == "Größe"
         assert frame["Güte"][1] == "mäßig"
         assert frame["Größe"].tolist()[:2] == [1.75, 1.80]
@@ -74,46 +80,53 @@ class TestReading:
 
     def test_an_umlaut_of_windows_far_into_the_file(self, file):
         rows = "".join(f"{i},plain\n" for i in range(60_000))
-        frame = read_table(file(("n,text\n" + rows + "60000,grün\n").encode("cp1252")))
+        frame = read_cells(file(("n,text\n" + rows + "60000,grün\n").encode("cp1252")))
         assert frame["text"].iloc[-1] == "grün"
 
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     def test_separators(self, file, separator):
-        frame = read_table(file(PLAIN.replace(",", separator)))
-        assert frame.to_dict("list") == read_table(file(PLAIN)).to_dict("list")
+        frame = read_cells(file(PLAIN.replace(",", separator)))
+        assert frame.to_dict("list") == read_cells(file(PLAIN)).to_dict("list")
         assert list(frame.columns) == ["a", "b", "kind"]
 
     def test_separator_inside_quotes(self, file):
-        frame = read_table(file('name;n\n"one, two";1\n"three; four";2\n'))
+        frame = read_cells(file('name;n\n"one, two";1\n"three; four";2\n'))
         assert frame["name"].tolist() == ["one, two", "three; four"]
 
     def test_decimal_comma_in_quotes(self, file):
-        frame = read_table(file('a,b\n"1,5","x"\n"2,5","y"\n'))
+        frame = understood(file('a,b\n"1,5","x"\n"2,5","y"\n'))
         assert frame["a"].tolist() == [1.5, 2.5]
 
     def test_thousands_with_points(self, file):
-        assert read_table(file("a;b\n1.234,5;1\n2,5;2\n"))["a"].tolist() == [1234.5, 2.5]
+        assert understood(file("a;b\n1.234,5;1\n2,5;2\n"))["a"].tolist() == [1234.5, 2.5]
 
     def test_a_pointed_date_is_no_number(self, file):
-        frame = read_table(file("a;b\n1.234,5;01.02.2024\n2,5;03.02.2024\n"))
+        frame = understood(file("a;b\n1.234,5;01.02.2024\n2,5;03.02.2024\n"))
         assert frame["b"].tolist() == ["01.02.2024", "03.02.2024"]
 
     def test_rows_that_end_with_a_separator(self, file):
-        assert read_table(file("a,b\n1,2,\n3,4,\n")).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+        assert read_cells(file("a,b\n1,2,\n3,4,\n")).to_dict("list") == {
+            "a": ["1", "3"],
+            "b": ["2", "4"],
+        }
 
     def test_names_of_rows_as_r_writes_them(self, file):
-        frame = read_table(file('"a","b"\n"r1",1,2\n"r2",3,4\n'))
-        assert frame.to_dict("list") == {"row names": ["r1", "r2"], "a": [1, 3], "b": [2, 4]}
+        frame = read_cells(file('"a","b"\n"r1",1,2\n"r2",3,4\n'))
+        assert frame.to_dict("list") == {
+            "row names": ["r1", "r2"],
+            "a": ["1", "3"],
+            "b": ["2", "4"],
+        }
 
     def test_gzip_whatever_the_name(self, file):
-        frame = read_table(file(gzip.compress(PLAIN.encode()), "table.csv"))
-        assert frame.to_dict("list") == read_table(file(PLAIN)).to_dict("list")
+        frame = read_cells(file(gzip.compress(PLAIN.encode()), "table.csv"))
+        assert frame.to_dict("list") == read_cells(file(PLAIN)).to_dict("list")
 
     def test_parquet(self, tmp_path):
         pytest.importorskip("pyarrow")
         frame = pd.DataFrame({"a": [1.5, 2.5], "day": [datetime.date(2024, 1, 2)] * 2})
         frame.to_parquet(tmp_path / "t.parquet")
-        assert read_table(tmp_path / "t.parquet")["a"].tolist() == [1.5, 2.5]
+        assert read_cells(tmp_path / "t.parquet")["a"].tolist() == [1.5, 2.5]
         blocks = list(read_blocks(tmp_path / "t.parquet", rows=1))
         assert [block.index.tolist() for block in blocks] == [[0], [1]]
 
@@ -121,21 +134,18 @@ class TestReading:
         pytest.importorskip("pyarrow")
         frame = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["x", "y"], name="name"))
         frame.to_parquet(tmp_path / "t.parquet")
-        assert read_table(tmp_path / "t.parquet")["name"].tolist() == ["x", "y"]
+        assert read_cells(tmp_path / "t.parquet")["name"].tolist() == ["x", "y"]
 
     def test_parquet_from_standard_input(self, tmp_path, monkeypatch):
         pytest.importorskip("pyarrow")
         pd.DataFrame({"a": [1.5, 2.5]}).to_parquet(tmp_path / "t.parquet")
         monkeypatch.setattr(sys, "stdin", Standard((tmp_path / "t.parquet").read_bytes()))
-        assert read_table("-")["a"].tolist() == [1.5, 2.5]
+        assert read_cells("-")["a"].tolist() == [1.5, 2.5]
 
     @pytest.mark.parametrize("pack", [bytes, gzip.compress])
     def test_standard_input(self, monkeypatch, pack):
         monkeypatch.setattr(sys, "stdin", Standard(pack(PLAIN.encode())))
-        assert read_table("-")["kind"].tolist() == ["yes", "no", "yes"]
-
-    def test_n_rows(self, file):
-        assert len(read_table(file(PLAIN), n_rows=2)) == 2
+        assert read_cells("-")["kind"].tolist() == ["yes", "no", "yes"]
 
     def test_blocks_are_the_table(self, file):
         path = file("a,b\n" + "".join(f"{i},{'x' if i % 3 else ''}\n" for i in range(25)))
@@ -143,7 +153,7 @@ class TestReading:
         assert [len(block) for block in blocks] == [10, 10, 5]
         pd.testing.assert_frame_equal(pd.concat(blocks), read_cells(path))
         assert pd.concat(blocks)["a"].tolist() == [str(i) for i in range(25)]
-        assert read_table(path)["a"].tolist() == list(range(25))
+        assert understood(path)["a"].tolist() == list(range(25))
 
     def test_blocks_do_not_hold_the_whole_file(self, monkeypatch):
         class Endless(io.RawIOBase):
@@ -197,7 +207,7 @@ WRONG = {
 def test_what_is_no_table_gets_one_sentence(file, what):
     content, expected = WRONG[what]
     with pytest.raises(TableError, match=expected) as error:
-        read_table(file(content))
+        read_cells(file(content))
     assert "\n" not in str(error.value)
     assert str(error.value).endswith(".")
 
@@ -205,14 +215,14 @@ def test_what_is_no_table_gets_one_sentence(file, what):
 def test_a_long_row_far_into_the_file(file):
     rows = "1,2\n" * 100_000
     with pytest.raises(TableError, match="line 100002"):
-        read_table(file("a,b\n" + rows + "1,2,3\n"))
+        read_cells(file("a,b\n" + rows + "1,2,3\n"))
 
 
 def test_files_that_cannot_be_opened(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="no such file"):
-        read_table(tmp_path / "absent.csv")
+        read_cells(tmp_path / "absent.csv")
     with pytest.raises(TableError, match="folder"):
-        read_table(tmp_path)
+        read_cells(tmp_path)
 
     def refuse(*args):
         raise PermissionError(13, "Permission denied")
@@ -220,13 +230,13 @@ def test_files_that_cannot_be_opened(tmp_path, monkeypatch):
     # Not by chmod: the superuser may read everything.
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(TableError, match="permission is denied"):
-        read_table(tmp_path / "secret.csv")
+        read_cells(tmp_path / "secret.csv")
 
 
 class TestTarget:
     def test_features_and_labels(self, file):
         said = []
-        features, labels = split_target(read_table(file(GERMAN)), "Güte", say=said.append)
+        features, labels = split_target(read_cells(file(GERMAN)), "Güte", say=said.append)
         assert labels.tolist() == ["gut", "mäßig"] * 2 + ["gut", "schön", "mäßig", "gut", "gut"]
         assert features.index.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9]
         assert "Güte" not in features
@@ -257,6 +267,31 @@ class TestTarget:
         assert [str(label) for label in found] == [
             str(int(label)) if kind == "i" else str(label) for label in labels
         ]
+
+    def test_names_with_a_percent_or_currency_sign_stay_as_they_are(self):
+        for names in (["10%", "20%", "30%"], ["$5", "$10", "$1,000"]):
+            _, labels = split_target(pd.DataFrame({"x": range(9), "y": names * 3}), "y")
+            assert labels.tolist() == names * 3
+        prices = [f"${i}.50" for i in range(40)]
+        with pytest.raises(TableError, match="40 different values in 40 rows"):
+            split_target(pd.DataFrame({"x": range(40), "y": prices}), "y")
+
+    def test_a_text_of_any_length_is_no_name_of_a_class(self):
+        frame = pd.DataFrame({"x": range(40), "y": ["short", "L" * 300_000] * 20})
+        with pytest.raises(TableError, match=r"a text of 300,000 characters, 'L{59}…', which is"):
+            split_target(frame, "y")
+
+    def test_many_numbers_are_said_to_have_no_order(self):
+        said = []
+        ratings = np.arange(200) % 25
+        split_target(pd.DataFrame({"x": ratings, "stars": ratings}), "stars", say=said.append)
+        assert said == [
+            "The 25 different numbers of 'stars' were taken as classes without an order; if they "
+            "are a quantity, put them into a few classes, or use a regression."
+        ]
+        few = []
+        split_target(pd.DataFrame({"x": ratings, "stars": ratings % 5}), "stars", say=few.append)
+        assert not few
 
     @pytest.mark.parametrize(
         ("target", "labels", "expected"),
@@ -363,6 +398,10 @@ class TestKinds:
             (["2/1/1970", "11/1/1970"], [1, 10]),
             (["1/2/1970", "1/31/1970"], [1, 30]),
             (["1970/01/02", "1970/01/11"], [1, 10]),
+            (["January 2, 1970", "May 11, 1970"], [1, 130]),
+            (["01/02/1970 12:00 PM", "01/31/1970 06:00 AM"], [1.5, 30.25]),
+            (["1970-01", "1970-02"], [0, 31]),
+            (["1970-01-02", "11.01.1970"], [1, 10]),
             ([datetime.date(1970, 1, 2), datetime.date(1970, 1, 11)], [1, 10]),
             ([pd.Timestamp("1970-01-02"), pd.Timestamp("1970-01-11")], [1, 10]),
             ([pd.Timedelta(hours=12), pd.Timedelta(days=10)], [0.5, 10]),
@@ -373,6 +412,36 @@ class TestKinds:
         assert list(fitted.date_formats_) == ["a"]
         assert fitted.center_[0] == pytest.approx(np.mean(days))
         assert any("days" in note for note in fitted.notes_)
+
+    def test_dates_in_several_formats(self):
+        # Every row has a value of its own, and is still no identifier.
+        days = pd.date_range("2024-01-01", periods=60)
+        ways = ("%Y-%m-%d", "%d.%m.%Y", "%b %d, %Y")
+        cells = [day.strftime(ways[i % 3]) for i, day in enumerate(days)]
+        fitted = TablePreparation().fit(pd.DataFrame({"due": [*cells[:-1], "soon"]}))
+        assert "The dates of 'due' are written in 3 ways." in fitted.notes_
+        assert any(
+            "'due' has 1 cell that is not a date, such as 'soon'" in n for n in fitted.notes_
+        )
+        new = pickle.loads(pickle.dumps(fitted)).transform(pd.DataFrame({"due": cells[:3]}))
+        assert np.diff(new[:, 0]) * fitted.scale_[0] == pytest.approx([1, 1])
+
+    def test_day_and_month_are_not_read_both_ways_in_one_column(self):
+        cells = [f"{i % 15 + 13}/{i % 12 + 1}/2024" for i in range(self.N // 2)]
+        cells += [f"{i % 12 + 1}/{i % 15 + 13}/2024" for i in range(self.N // 2)]
+        assert not self.kinds(a=cells).date_formats_
+
+    def test_other_columns_tell_whether_the_month_is_first(self):
+        open_dates = [f"{i % 12 + 1:02d}/{i % 11 + 1:02d}/2024" for i in range(self.N)]
+        american = [f"{i % 12 + 1:02d}/{i % 28 + 1:02d}/2024" for i in range(self.N)]
+        alone = self.kinds(a=open_dates)
+        assert alone.date_formats_["a"] == "%d/%m/%Y"
+        assert any("though month/day/year fits as well" in note for note in alone.notes_)
+        beside = self.kinds(a=open_dates, b=american)
+        assert beside.date_formats_["a"] == "%m/%d/%Y"
+        assert any("'a' were read as month/day/year, as in other" in note for note in beside.notes_)
+        german = [f"{i % 28 + 1:02d}/{i % 12 + 1:02d}/2024 10:00" for i in range(self.N)]
+        assert self.kinds(a=open_dates, b=american, c=german).date_formats_["a"] == "%d/%m/%Y"
 
     def test_missing_dates(self):
         fitted = self.kinds(a=["2024-01-01", "2024-02-01", None, "2024-01-15"] * 10)

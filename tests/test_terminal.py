@@ -61,6 +61,9 @@ class TestText:
         assert shown("grün 木 🌲") == "grün 木 🌲"
         assert len(shown("x" * 300_000)) == 60
         assert quoted("it's") == '"it\'s"'
+        # Spaces of all kinds are spaces.
+        assert shown("1\u202f234\u00a0€") == "1 234 €"
+        assert quoted("1\u2009234\u200b") == "'1 234\\u200b'"
         assert without_controls("a\nb\x07") == "a\nb\\x07"
 
     @pytest.mark.parametrize("style", [None, "red"])

@@ -14,6 +14,7 @@ from kfree import validation
 from kfree.classifier import KFreeClassifier
 from kfree.field.estimator import FieldClassifier
 from kfree.label_noise import WrongLabels, estimate_wrong
+from kfree.neighbors.threads import single_products
 
 # Classifiers with leave-one-out probabilities; `training_rows` must know their rows.
 AUDITED = (KFreeClassifier, FieldClassifier)
@@ -168,15 +169,17 @@ def training_rows(classifier: Any) -> tuple[np.ndarray, np.ndarray, Callable]:
     The distance is a function of rows and columns of the neighbors, both flat.
     """
     if isinstance(classifier, FieldClassifier):
-        views = classifier.neighbors(None)
-        if not views:
+        assembly = classifier._assembly
+        if not assembly.views:
             raise ValueError(
                 "audit_labels names neighbors, but the model has no view that has any; give it "
                 "'scores', 'within' or a metric besides 'forest'."
             )
-        # The first view stands for all of them.
-        first = next(iter(views.values()))
-        return classifier._assembly.labels, first.indices, lambda row, at: first.distances[row, at]
+        # The first view stands for all of them. The lists without the labels of `neighbors`, of
+        # which there is one for each row and neighbor.
+        with single_products():
+            first = assembly.training_lists(classifier.n_jobs)[0]
+        return assembly.labels, first.indices, lambda row, at: first.distances[row, at]
     search, indices = classifier._model.search, classifier._model.graph.indices
 
     def measure(row: np.ndarray, column: np.ndarray) -> np.ndarray:

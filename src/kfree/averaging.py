@@ -30,7 +30,7 @@ from kfree.training import Model, beta_posterior
 # With few nodes among 600 to 1,500 points two of 7,894 rows with less doubt were off by up to
 # 2.5e-5, among 739 points, where 24 nodes are taken; of 1,000 points and more none by more than
 # 1.1e-8 (`--problems 8 --rows 600 1500`).
-DOUBT = 1e-4
+DOUBT = 1e-5
 # Some weight is this much: nodes that miss where the posterior of a row lies give a candidate far
 # too little of it (once 1e-9 instead of 0.2). Zero would make embeddings take four times as long.
 SOME_WEIGHT = 1e-20
@@ -132,10 +132,6 @@ def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
         better = _Sums(model, some)
         better.add(some, rule)
         _replace(average, which, better.average()[0])
-    if rows.farther is not None:
-        over = reach.asks_for_more(model, rows, most)
-        if len(over):
-            _replace(average, over, average_by_quadrature(model, rows.farther(over)))
     return average
 
 
@@ -153,18 +149,11 @@ def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     class_probabilities = np.empty_like(average.class_probabilities)
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
-        some = with_candidate(rows.take(chosen), int(i))
+        some = rows.take(chosen)
         mode, _, _ = find_mode(model, some, int(i))
         predictive, _ = some.at(int(i)).predictive(mode[:, None])
         class_probabilities[chosen] = class_probabilities_at(predictive)
     return at_best(average, class_probabilities)
-
-
-def with_candidate(rows: OpenLabels, i: int) -> OpenLabels:
-    """The rows with what is known of them at the i-th candidate, searched for again if need be."""
-    if i < rows.rows.n_candidates or rows.farther is None:
-        return rows
-    return rows.farther(np.arange(rows.n_rows))
 
 
 def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> np.ndarray:
@@ -175,7 +164,7 @@ def density_by_quadrature(model: Model, rows: OpenLabels, beta: np.ndarray) -> n
     out = np.zeros((rows.n_rows, model.n_k, len(beta)))
     fine = model.posterior.fine
     for i in np.flatnonzero((average.k_probabilities > 0.0).any(axis=0)):
-        field = with_candidate(rows, int(i)).at(int(i))
+        field = rows.at(int(i))
         node, log_weight = fine.of(int(i))
         _, log_mass = normalized(log_weight + _log_total(field, node))
         log_p = training_density(model, np.array([i]), beta)[0] + _log_total(field, beta)

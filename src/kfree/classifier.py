@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import averaging, korea, sampling, validation
 from kfree.averaging import Average
-from kfree.blocks import open_rows
+from kfree.blocks import PreparedPoints, open_rows
 from kfree.candidates import most_probable
 from kfree.fitted_state import model_state, restored_model
 from kfree.inference.metropolis import Draws, Settings, disagreement
@@ -57,8 +57,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         paper. Or a list of them, all equally probable beforehand.
     k_max : int or "auto", default="auto"
         The largest number of neighbors considered. "auto" enlarges it until the posterior of K has
-        died out, up to 1,024, and warns if it had to stop before. A list of `k_values` has its own
-        largest number.
+        died out, up to 1,024, and ends there; it warns if it had to stop before. A list of
+        `k_values` has its own largest number.
     inference : {"quadrature", "laplace", "metropolis"}, default="quadrature"
         "quadrature" integrates over beta exactly; "laplace" is the paper's Algorithm 1;
         "metropolis" is its sampler, which walks for every row anew.
@@ -209,6 +209,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         self.k_max_ = int(self.k_values_[-1])
         self._space = space
         self._model = model
+        self._prepared = PreparedPoints(model)
         self._draws = draws
         if draws is not None:
             self.k_posterior_ = sampling.frequencies(draws, self.k_values_).mean(axis=0)
@@ -397,11 +398,12 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
             queries = self._space.points(given)
         n_draws = self.n_chains * (self.n_draws + self.n_burn_in)
         joint = self.update == "joint"
-        return open_rows(self._model, queries, joint, self.inference, n_draws, self.n_jobs)
+        return open_rows(self._prepared, queries, joint, self.inference, n_draws, self.n_jobs)
 
     def __getstate__(self) -> dict:
         state = dict(super().__getstate__())
         if "_model" in state:
+            state.pop("_prepared")
             space, model, draws = (state.pop(name) for name in ("_space", "_model", "_draws"))
             state["_fitted"] = model_state(space, model, draws)
         return state
@@ -413,6 +415,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         if fitted is not None:
             restored = restored_model(fitted, self.algorithm, len(self.classes_))
             self._space, self._model, self._draws = restored
+            self._prepared = PreparedPoints(self._model)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -11,6 +11,9 @@ from __future__ import annotations
 LONGEST = 60
 # And of a whole sentence that somebody else composed, such as the message of a parser.
 LONGEST_SENTENCE = 1_000
+# Spaces that are not the plain one; Python counts them among what cannot be printed.
+SPACES = str.maketrans(dict.fromkeys("\u00a0\u1680\u202f\u205f\u3000", " "))
+SPACES |= dict.fromkeys(range(0x2000, 0x200B), " ")
 
 
 def shown(value: object, most: int = LONGEST) -> str:
@@ -33,7 +36,8 @@ def without_controls(text: str) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return text.translate(SPACES)
 
 
 def _visible(character: str) -> str:

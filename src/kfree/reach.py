@@ -15,9 +15,6 @@ from kfree.likelihood.conditional import ByLabel, by_label
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.training import Model
 
-# New points are searched for with the candidates that a label of this slope could bring back; rows
-# that may bring back more are searched for again with all of them.
-USUAL_SLOPE = 4.0
 # The slopes at which the bound for candidates that were left out is worked out.
 N_SLOPES = 65
 
@@ -42,29 +39,6 @@ def most_slope(model: Model, rows: OpenLabels) -> np.ndarray:
     return slope
 
 
-def n_usual_candidates(model: Model) -> int:
-    """How many candidates, from the first, a label of the usual slope can make count."""
-    posterior = model.posterior
-    reached = posterior.curves.log_tilted(np.full(model.n_k, USUAL_SLOPE)) + posterior.log_prior
-    usual = int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1])
-    return max(usual, int(posterior.rule.candidate[-1])) + 1
-
-
-def asks_for_more(model: Model, rows: OpenLabels, most: np.ndarray) -> np.ndarray:
-    """Rows that may raise candidates which they were not searched for.
-
-    These are out of reach of labels with the usual slope. A row is searched for again if the last
-    of its candidates is raised by about half as much.
-    """
-    last = rows.rows.n_candidates - 1
-    over = np.flatnonzero(most[:, last] > USUAL_SLOPE)
-    if len(over):
-        mode = model.posterior.curves.mode[last]
-        raised = by_label(rows.take(over))(last, mode[None]).conditional().log_total[:, 0]
-        over = over[raised > 0.5 * USUAL_SLOPE * mode - 1.0]
-    return over
-
-
 def returning(
     model: Model, rows: OpenLabels, most: np.ndarray, log_total: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +58,7 @@ def returning(
     rows, candidates : rising
     """
     posterior, curves = model.posterior, model.posterior.curves
-    others = np.setdiff1d(np.arange(rows.rows.n_candidates), posterior.rule.candidate)
+    others = np.setdiff1d(np.arange(model.n_k), posterior.rule.candidate)
     constant = posterior.log_prior - posterior.log_normalizer
     grid = max(1.0, float(most.max())) * np.linspace(0.0, 1.0, N_SLOPES) ** 2
 

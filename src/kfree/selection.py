@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.averaging import average_at
+from kfree.blocks import PreparedPoints, held_out
 from kfree.classifier import KFreeClassifier
 from kfree.inference.mode import maximize
 from kfree.likelihood.training_sum import Curves
 from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
-from kfree.training import Model, held_out
+from kfree.training import Model
 
 # A neighbor more or less changes an exponent by beta / D, D the divisor of the shares. At 40 D this
 # is a factor of e^-40 < 1e-17: no term of the pseudo-likelihood changes any more with beta, except
@@ -157,7 +158,7 @@ def selection_table(estimator: Any) -> SelectionTable:
         beta[which], at_bound[which], log_likelihood[which] = _most_likely(curves, bound[which])
         dic[which], n_effective[which] = _deviance(model, curves, which)
     scores = [
-        _leave_one_out(model, i, estimator.update == "joint", estimator.n_jobs)
+        _leave_one_out(estimator._prepared, i, estimator.update == "joint", estimator.n_jobs)
         for i in range(model.n_k)
     ]
     accuracy, log_score = np.array(scores).T
@@ -221,13 +222,16 @@ def _deviance(model: Model, curves: Curves, which: np.ndarray) -> tuple[np.ndarr
     return mean_deviance + n_effective, n_effective
 
 
-def _leave_one_out(model: Model, i: int, joint: bool, n_jobs: int | None) -> tuple[float, float]:
+def _leave_one_out(
+    prepared: PreparedPoints, i: int, joint: bool, n_jobs: int | None
+) -> tuple[float, float]:
     """Accuracy and mean log score of the training rows, left out, when K is known."""
+    model = prepared.model
     n_nodes = model.posterior.curves.beta.shape[1]
     per_row = n_nodes * int(model.candidates.k[i]) * min(model.n_classes, 16)
     step = max(1, BLOCK_NUMBERS // per_row)
     rows = np.arange(len(model.labels))
-    blocks = [held_out(model, rows[a : a + step], joint) for a in range(0, len(rows), step)]
+    blocks = [held_out(prepared, rows[a : a + step], joint) for a in range(0, len(rows), step)]
     parts = run(partial(average_at, model, i=i), blocks, n_jobs)
     probabilities = np.concatenate([part.class_probabilities for part in parts])
     right = probabilities.argmax(axis=1) == model.labels

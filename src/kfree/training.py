@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from kfree.candidates import EVERY_UP_TO, Candidates, make_candidates, thin_candidates
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import BetaPosterior, TrainingPosterior, find_modes, integrate
-from kfree.inference.rules import training_posterior
-from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.entering import Entering, entering
-from kfree.likelihood.few_classes import FEW_CLASSES
-from kfree.likelihood.open_labels import OpenLabels
+from kfree.inference.rules import NEGLIGIBLE, training_posterior
 from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Search
-from kfree.neighbors.structures import (
-    HeldOut,
-    Neighborhoods,
-    NewPoints,
-    nearest_lists,
-    neighborhoods,
-)
+from kfree.neighbors.structures import Neighborhoods, nearest_lists, neighborhoods
 from kfree.neighbors.threads import run
 
 # Where "auto" stops at the latest; sooner if the lists would take more than so many entries (each
@@ -34,15 +23,15 @@ LAST_K_MAX = 1024
 MOST_ENTRIES = 1 << 28
 # How much of the posterior the last half octave of candidates may hold at the end.
 TAIL = 1e-6
+# "auto" then ends at the last K that a label of this slope could make count: a new row that enters
+# twice as many lists as it has neighbors. On the data sets of docs/performance.md that is at a
+# fifth to a half of the K that were looked at, and predictions search no farther.
+USUAL_SLOPE = 4.0
 # The first guess at k_max is made from so many rows, which look as far as "auto" goes. They rule
 # out the K that are worse than the best by so many standard errors, and so much besides.
 PILOT_ROWS = 500
 STANDARD_ERRORS = 1.5
 PILOT_NEGLIGIBLE = 5.0
-# Up to how many numbers (256 MiB) are kept of the classes around the training points, and of what
-# new rows do to them at the candidates that a label with this slope could bring back.
-ENTERING_NUMBERS = 1 << 25
-LARGEST_SLOPE = 40.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +43,10 @@ class KnownPosteriors:
     """
 
     each: tuple[BetaPosterior, ...]
+
+    def up_to(self, n_k: int) -> KnownPosteriors:
+        """The same at the first n_k candidates."""
+        return KnownPosteriors(tuple(curves.take(np.arange(n_k)) for curves in self.each))
 
     def allowing(self, tilt: np.ndarray, which: np.ndarray) -> BetaPosterior:
         """Some candidates of the first that allows for the slopes (n_k,) there."""
@@ -85,33 +78,6 @@ class Model:
     def n_k(self) -> int:
         return len(self.candidates)
 
-    @cached_property
-    def around(self) -> dict[int, np.ndarray] | None:
-        """The classes around every training point at the candidates that matter to most rows."""
-        active = self.posterior.rule.candidate.tolist()
-        if len(self.labels) * self.n_classes * len(active) > ENTERING_NUMBERS:
-            return None
-        counts = RisingCounts(self.table, self.labels, self.n_classes)
-        return {i: counts.rise_to(i).copy() for i in active}
-
-    @cached_property
-    def entering(self) -> Entering | None:
-        """What becomes of every training point when a new row enters its list, if memory allows.
-
-        At the nodes that most rows are averaged over and where they end, and at the modes of other
-        candidates that a label might bring back.
-        """
-        posterior, curves = self.posterior, self.posterior.curves
-        reached = curves.log_tilted(np.full(self.n_k, LARGEST_SLOPE)) + posterior.log_prior
-        near = np.flatnonzero(reached > posterior.log_mass.max())
-        betas = {int(i): curves.mode[i : i + 1] for i in near}
-        for j, i in enumerate(posterior.rule.candidate.tolist()):
-            betas[i] = np.concatenate([posterior.rule.of(j)[0], curves.ends(i)[0]])
-        n_betas = sum(map(len, betas.values()))
-        if len(self.labels) * self.n_classes * n_betas > ENTERING_NUMBERS:
-            return None
-        return entering(self.graph, self.table, self.labels, self.n_classes, betas)
-
 
 def train(
     search: Search,
@@ -125,6 +91,7 @@ def train(
 ) -> Model:
     """The model of labeled points; k_max None: as many neighbors as the posterior asks for."""
     limit = auto_limit(len(labels), search.most_neighbors)
+    auto = isinstance(k_values, str) and k_max is None
     if not isinstance(k_values, str):
         k = int(np.max(k_values))
     elif k_max is not None:
@@ -138,7 +105,7 @@ def train(
         likelihood = TrainingSum(table, labels, n_classes, n_jobs)
         curves = beta_posterior(likelihood, prior, n_jobs)
         posterior = training_posterior(curves, candidates.log_prior, n_classes, len(labels))
-        if k_max is not None or not isinstance(k_values, str):
+        if not auto:
             break
         tail = tail_mass(posterior, candidates)
         if tail < TAIL or k >= search.most_neighbors:
@@ -147,6 +114,11 @@ def train(
             warn_of_tail(k, tail, stacklevel=4)
             break
         k = min(2 * k, limit)
+    n_k = n_that_count(posterior) if auto else len(candidates)
+    if n_k < len(candidates):
+        candidates = make_candidates(k_values, int(candidates.k[n_k - 1]))
+        graph, table, curves = graph.up_to(n_k), table.up_to(n_k), curves.take(np.arange(n_k))
+        posterior = training_posterior(curves, candidates.log_prior, n_classes, len(labels))
     fresh = TrainingSum(table, labels, n_classes, n_jobs)
     return Model(
         structure, search, graph, table, labels, n_classes, candidates, prior, posterior, fresh
@@ -162,6 +134,14 @@ def tail_mass(posterior: TrainingPosterior, candidates: Candidates) -> float:
     """How much of the posterior the last half octave of the candidates holds."""
     last = candidates.k > candidates.k[-1] / np.sqrt(2.0)
     return float(posterior.k_probabilities[last].sum())
+
+
+def n_that_count(posterior: TrainingPosterior) -> int:
+    """How many candidates, from the first, a label of the usual slope can make count."""
+    slope = np.full(len(posterior.log_prior), USUAL_SLOPE)
+    reached = posterior.curves.log_tilted(slope) + posterior.log_prior
+    last = int(np.flatnonzero(reached > posterior.log_mass.max() - NEGLIGIBLE)[-1])
+    return max(last, int(posterior.rule.candidate[-1])) + 1
 
 
 def warn_of_tail(k: int, tail: float, stacklevel: int) -> None:
@@ -235,31 +215,6 @@ def together(parts: list[BetaPosterior]) -> BetaPosterior:
         np.concatenate([wide(part.log_mass, -np.inf) for part in parts]),
         np.concatenate([part.bounded for part in parts]),
     )
-
-
-def new_points(
-    model: Model, queries: np.ndarray, joint: bool, n_k: int, n_jobs: int | None
-) -> OpenLabels:
-    """New points, to be looked at for the first n_k candidates."""
-    reverse = joint or not model.table.nearest
-    radii = model.graph.radii[:, :n_k] if reverse else None
-    arrivals = model.search.arrivals(queries, model.graph.k[:n_k], radii, n_jobs)
-    rows = NewPoints(model.structure, model.graph, arrivals)
-    found = OpenLabels(rows, model.table, model.labels, model.n_classes, joint)
-    few_rows = len(arrivals.reverse_row) < len(model.labels)  # these touch few points
-    if not joint or few_rows or model.n_classes > FEW_CLASSES:
-        return found
-    if model.table.nearest:
-        return replace(found, entering=model.entering)
-    return replace(found, around=model.around)
-
-
-def held_out(model: Model, rows: np.ndarray, joint: bool) -> OpenLabels:
-    """Training rows, each with its label unknown."""
-    own = model.labels[rows]
-    found = HeldOut(model.structure, model.graph, model.table, rows)
-    around = model.around if joint and model.n_classes <= FEW_CLASSES else None
-    return OpenLabels(found, model.table, model.labels, model.n_classes, joint, own, around)
 
 
 def _likely_k_max(

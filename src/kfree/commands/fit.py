@@ -86,7 +86,8 @@ def _tell_about_k(classifier: Any) -> None:
     show("\nHow probable each number of neighbors k is:")
     for line in bars(classifier.k_values_, classifier.k_posterior_):
         show(f"  {line}")
-    credible = in_words(credible_k(classifier.k_values_, classifier.k_posterior_))
+    inside = credible_k(classifier.k_values_, classifier.k_posterior_)
+    credible = in_words(inside, classifier.k_values_)
     show(f"  Most probable: k = {classifier.k_optimal_}. {LEVEL:.0%} credible: {credible}.")
 
 

@@ -18,9 +18,9 @@ def credible_k(k_values: np.ndarray, k_posterior: np.ndarray) -> np.ndarray:
     return np.asarray(k_values)[credible_set(k_posterior, LEVEL)]
 
 
-def in_words(numbers: np.ndarray) -> str:
-    """Increasing whole numbers with runs drawn together: 3-5, 9."""
-    return runs(numbers, n_most=len(numbers))
+def in_words(numbers: np.ndarray, k_values: np.ndarray) -> str:
+    """Some of the candidates, with runs of neighboring ones drawn together: 3-5, 9, 32-41."""
+    return runs(numbers, n_most=len(numbers), among=k_values)
 
 
 def bars(k_values: np.ndarray, k_posterior: np.ndarray) -> list[str]:

@@ -16,8 +16,9 @@ from kfree.commands.files import check_output, standard_output
 from kfree.commands.learning import Task, make_model, preparation, read_task
 from kfree.commands.progress import Working
 from kfree.commands.telling import say, show, show_json
+from kfree.plain_text import quoted
 from kfree.report import Report, make_report
-from kfree.tables.messages import count
+from kfree.report.headline import verdict
 
 
 def report(
@@ -59,7 +60,7 @@ def report(
             task.features,
             task.labels,
             model=fresh,
-            title=f"{task.name}: what kfree makes of {target!r}",
+            title=f"{task.name}: what kfree makes of {quoted(target)}",
             # As kfree audit counts them: the first row after the header is 1.
             count_from=1,
             notes=task.notes,
@@ -71,7 +72,15 @@ def report(
         standard_output().write(made.html.encode("utf-8"))
         _tell(task, made, say)
     elif as_json:
-        show_json({"data": task.name, **made.findings.summary(), "report": output})
+        found = made.findings
+        show_json(
+            {
+                "data": task.name,
+                "verdict": verdict(found),
+                **found.summary(),
+                "report": output,
+            }
+        )
     else:
         _tell(task, made, show)
         show(f"\nThe report is in {output}.")
@@ -80,12 +89,7 @@ def report(
 def _tell(task: Task, made: Report, tell: Callable[[str], None]) -> None:
     found = made.findings
     task.tell(found.notes, tell)
-    tell(
-        f"\nEach row predicted from all the others: accuracy {found.scores.accuracy:.3f}, "
-        f"log loss {found.scores.log_loss:.3f}; "
-        f"{count(found.audit.n_contradicted, 'label is', 'labels are')} contradicted by the other "
-        "rows."
-    )
+    tell(f"\n{verdict(found)}")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree import classifier as one_machine
 from kfree import validation
 from kfree.averaging import Average
+from kfree.blocks import PreparedPoints
 from kfree.candidates import most_probable
 from kfree.dask.engine import (
     Engine,
@@ -254,6 +255,7 @@ beta_mean_, beta_std_
         """
         engine, fitted, local = self._engine(), self._fitted, self._settings()
         local._model = flow.bring_home(engine, fitted, self.algorithm)
+        local._prepared = PreparedPoints(local._model)
         local._space, local._draws = fitted.shards.plan.space, None
         for name in ("classes_", "n_features_in_", "feature_names_in_", *LEARNED):
             if hasattr(self, name):

@@ -111,7 +111,7 @@ def _sort(
         packed.sort(axis=1)
         packed = packed.ravel()
         classes, place = packed >> bits, packed & ((1 << bits) - 1)
-        cell = table.cell[: length[0]][place]
+        cell = table.cell[place]
     else:
         owner = np.repeat(np.arange(len(length)), length)
         place = np.arange(len(near)) - indptr[owner]

@@ -77,7 +77,7 @@ def exchanged(count: np.ndarray, own: np.ndarray, gone: np.ndarray, b: np.ndarra
 def joined(count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarray) -> np.ndarray:
     """V(c) for counts (n_classes, n) and b (n or 1, n_beta): (n_classes, n, n_beta)."""
     top = count.max(axis=0)
-    value = np.exp((count - top)[:, :, None] * b)
+    value = _powers(top - count, b)
     rest = value.sum(axis=0) - value
     # The new part of the class: one where it comes to lead or draw, and then all else fades.
     rise = count + weight - top  # (n_classes, n)
@@ -98,12 +98,24 @@ def joined(count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarray
 
 
 def present(count: np.ndarray, own: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The log terms of points with counts (n_classes, n) at b (n, n_beta): (n, n_beta)."""
-    out = np.empty(b.shape)
-    step = max(1, BLOCK_NUMBERS // (len(count) * b.shape[1]))
-    for start in range(0, len(b), step):
-        part = slice(start, min(start + step, len(b)))
-        below = count[:, part] - count[:, part].max(axis=0)
-        total = np.exp(below[:, :, None] * b[part]).sum(axis=0)
-        out[part] = below[own[part], np.arange(len(total))][:, None] * b[part] - np.log(total)
+    """The log terms of points with counts (n_classes, n) at b (n or 1, n_beta): (n, n_beta)."""
+    n_classes, n = count.shape
+    out = np.empty((n, b.shape[1]))
+    step = max(1, BLOCK_NUMBERS // (n_classes * b.shape[1]))
+    for start in range(0, n, step):
+        part = slice(start, min(start + step, n))
+        below = count[:, part].max(axis=0) - count[:, part]
+        own_below, some_b = (
+            below[own[part], np.arange(part.stop - start)],
+            b if len(b) == 1 else b[part],
+        )
+        out[part] = -own_below[:, None] * some_b - np.log(_powers(below, some_b).sum(axis=0))
     return out
+
+
+def _powers(below: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """exp(-b below) of integers (n_classes, n), for b (n or 1, n_beta): (n_classes, n, n_beta)."""
+    if len(b) > 1:
+        return np.exp(-below[:, :, None] * b)
+    # One b for all: few distinct powers, read off a table in half the time.
+    return np.take(np.exp(-np.arange(below.max(initial=0) + 1)[:, None] * b), below, axis=0)

@@ -56,7 +56,7 @@ class FewClasses:
         """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
         rows = self._open
         if rows.table.nearest:
-            log_class = self._own_terms(self._own.rise_to(i), float(rows.table.k[i]), beta)
+            log_class = self._own_terms(self._own.rise_to(i), beta[None] / rows.table.k[i])
             if rows.joint:
                 self._add_exchanges(log_class, i, beta)
             return log_class
@@ -64,8 +64,7 @@ class FewClasses:
         slot = rows.labels[touched.own_neighbor] * np.int64(rows.n_rows) + touched.own_row
         count = np.bincount(slot, minlength=rows.n_rows * rows.n_classes)
         count = count.reshape(rows.n_classes, rows.n_rows)
-        divisor = count.sum(axis=0)[:, None] if rows.table.by_size else float(rows.table.k[i])
-        log_class = self._own_terms(count, divisor, beta)
+        log_class = self._own_terms(count, self._b(count.sum(axis=0), i, beta))
         if len(touched.pair_row):
             log_class += self._changes(touched, i, beta)
         return log_class
@@ -87,11 +86,8 @@ class FewClasses:
         place[points] = np.arange(len(points))
         return points, place, RisingCounts(rows.table.take(points), rows.labels, rows.n_classes)
 
-    def _own_terms(
-        self, count: np.ndarray, divisor: np.ndarray | float, beta: np.ndarray
-    ) -> np.ndarray:
-        """The rows' own terms from counts (n_classes, n_rows)."""
-        b = np.atleast_2d(beta / divisor)  # (n_rows or 1, n_beta)
+    def _own_terms(self, count: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The rows' own terms from counts (n_classes, n_rows), at b (n_rows or 1, n_beta)."""
         log_class = (count - count.max(axis=0)).T[:, :, None] * b[:, None, :]
         log_class -= np.log(np.exp(log_class).sum(axis=1, keepdims=True))
         own = self._open.own_labels
@@ -138,9 +134,7 @@ class FewClasses:
         shown_by, state, _ = distinct_hashes(key)
         count, label = points.count[:, shown_by], points.label[shown_by]
         # A shard knows the neighbors of touched points only; nobody asks for the terms of others.
-        size = np.maximum(count.sum(axis=0), 1)
-        divisor = size if rows.table.by_size else np.full(len(label), rows.table.k[i])
-        old = present(count, label, beta / divisor[:, None])
+        old = present(count, label, self._b(np.maximum(count.sum(axis=0), 1), i, beta))
         old = _sum_over_pairs(touched.pair_row, state[place], old, rows.n_rows)
         # What a point becomes depends on what is left of its counts. A hash is a sum over
         # neighbors, so that those that go are taken away from it.
@@ -167,7 +161,7 @@ class FewClasses:
 
         `place` (n,) is where the touched points of these pairs stand among the `points`.
         """
-        table, n_classes = self._open.table, len(points.count)
+        n_classes = len(points.count)
         out = np.empty((len(pairs), n_classes * len(beta)))
         step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
         first = np.searchsorted(touched.lost_pair, np.arange(len(touched.pair_row) + 1))
@@ -177,11 +171,15 @@ class FewClasses:
             count, weight = points.count[:, point], touched.weight[pair]
             slot = self._open.labels[touched.lost_neighbor[loss]] * np.int64(len(pair)) + owner
             count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
-            size = count.sum(axis=0) + weight
-            divisor = size if table.by_size else np.full(len(pair), table.k[i])
-            new = joined(count, points.label[point], weight, beta / divisor[:, None])
+            b = self._b(count.sum(axis=0) + weight, i, beta)
+            new = joined(count, points.label[point], weight, b)
             out[start : start + step] = new.transpose(1, 0, 2).reshape(len(pair), -1)
         return out
+
+    def _b(self, size: np.ndarray, i: int, beta: np.ndarray) -> np.ndarray:
+        """Beta over the divisor of points with neighborhoods of sizes (n,): (n or 1, n_beta)."""
+        table = self._open.table
+        return beta / (size[:, None] if table.by_size else np.full((1, 1), table.k[i]))
 
 
 @dataclass(frozen=True)

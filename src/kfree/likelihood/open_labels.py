@@ -10,7 +10,6 @@ out touches the points that have it as a neighbor, and its own term leaves the s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,8 +101,6 @@ class OpenLabels:
     # candidates, each (n_classes, n), and what becomes of those that new rows enter.
     around: dict[int, np.ndarray] | None = None
     entering: Entering | None = None
-    # Some of the rows with what is known of them at all candidates, if it is not yet.
-    farther: Callable[[np.ndarray], OpenLabels] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -112,13 +109,7 @@ class OpenLabels:
     def take(self, rows: np.ndarray) -> OpenLabels:
         """The same for some of the rows, given by increasing index."""
         own = None if self.own_labels is None else self.own_labels[rows]
-        farther = self.farther
-        return replace(
-            self,
-            rows=self.rows.take(rows),
-            own_labels=own,
-            farther=None if farther is None else lambda which: farther(rows[which]),
-        )
+        return replace(self, rows=self.rows.take(rows), own_labels=own)
 
     def at(self, i: int) -> Field:
         """The rows among their neighbors at the i-th candidate of K."""

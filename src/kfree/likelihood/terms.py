@@ -70,12 +70,12 @@ def segment_sum(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     """Sums over `indptr[i]:indptr[i + 1]` along the first axis; empty segments give zero."""
     n = len(indptr) - 1
     if n == 0 or len(values) == 0:
-        return np.zeros((n, *values.shape[1:]))
+        return np.zeros((n, *values.shape[1:]), dtype=values.dtype)
     length = np.diff(indptr)
     if length.min() == length.max():
         return values.reshape(n, length[0], *values.shape[1:]).sum(axis=1)
     filled = length > 0
-    out = np.zeros((n, *values.shape[1:]))
+    out = np.zeros((n, *values.shape[1:]), dtype=values.dtype)
     out[filled] = np.add.reduceat(values, indptr[:-1][filled], axis=0)
     return out
 

@@ -2,39 +2,34 @@
 
     log p(z | beta, K) = sum over points of b m_z - log sum_c exp(b m_c),    b = beta / divisor
 
-A point's term depends only on its own class's count and on how often each count occurs. With few
-classes the same pattern of counts occurs at many points: 100,000 points of 4 classes have about a
-thousand patterns for each K. So patterns are counted, once, and every later evaluation is a sum
-over patterns. With many classes hardly two points show the same pattern; the classes that occur
-near a point are few then, and the terms of the points are summed for a few candidates at a time.
+A point's term depends only on its own class's count and on how often each count occurs. The same
+pattern of counts occurs at many points, however many classes there are: 20,000 points show 66
+patterns for K = 8 and about 3,000 for K = 32, with 16 classes as with 64. So patterns are counted,
+once, and every later evaluation is a sum over patterns.
 
-Terms of parts of the data add up (`together`), which is how they are counted in threads, and could
-be on several machines. Patterns stand in the order of K and of their hash, so that the sums do not
-depend on the parts.
+Patterns of parts of the data add up (`together`), which is how they are counted in threads and on
+several machines. They stand in the order of K and of their hash, so that the sums do not depend on
+the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from kfree.likelihood.class_lists import class_lists
-from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.terms import Counts, segment_max, take
+from kfree.likelihood.terms import Counts, segment_max, segment_sum, take
 from kfree.neighbors.flat import distinct, distinct_hashes
 from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
 
-# With more classes than this, patterns of counts hardly repeat (measured on 20,000 points of a
-# mixture: at 16 classes half of them do, at 32 one in ten).
-FEW_CLASSES = 16
 # How many neighbors are looked at at a time while patterns are counted.
 PART_EDGES = 1 << 20
-# How many class counts are held at a time where patterns are not counted (about 200 MiB).
+# How many class counts of patterns are evaluated at a time (about 200 MiB).
 GROUP_ENTRIES = 1 << 23
 # How many (term, beta) values one evaluation holds.
 BLOCK_TERMS = 1 << 21
@@ -51,16 +46,10 @@ class Terms:
     counts: Counts  # of n_terms
     n_points: np.ndarray  # (n_terms,)
 
-
-@dataclass(frozen=True)
-class Patterns:
-    """The distinct patterns of one candidate of K, ordered by hash."""
-
-    key: np.ndarray  # (n,) a hash
-    counts: np.ndarray  # (n, n_classes) how often classes occur, rising
-    own: np.ndarray  # (n,) how often the own class does
-    divisor: np.ndarray  # (n,)
-    n_points: np.ndarray  # (n,) how many points show it
+    def take(self, chosen: np.ndarray) -> Terms:
+        """Some of the terms."""
+        counts = take(self.counts, chosen)
+        return Terms(self.candidate[chosen], self.key[chosen], counts, self.n_points[chosen])
 
 
 class Curves:
@@ -148,14 +137,14 @@ class Curves:
 
 
 class TrainingSum:
-    """The training sum of labeled points, for a few candidates of K at a time.
+    """The training sum of labeled points; patterns are counted when they are first asked for.
 
     Parameters
     ----------
     table : Neighborhoods of the points, or of those in `rows`
     labels : (n,) integers from 0, of all points
     rows : the points whose terms are summed, all if None
-    by_point : keep the terms of the points apart, however few classes there are
+    by_point : keep the terms of the points apart
     """
 
     def __init__(
@@ -168,34 +157,21 @@ class TrainingSum:
         by_point: bool = False,
     ) -> None:
         self.n_k = len(table.k)
-        self._of = table, labels, labels if rows is None else labels[rows], n_classes
-        self._n_jobs = n_jobs
-        self._every = np.arange(self.n_k)
-        self.few = n_classes <= FEW_CLASSES and not by_point
+        self._table = table
+        self._arguments = labels, n_classes, n_jobs, rows, by_point
 
     def groups(self) -> list[np.ndarray]:
         """The candidates in groups whose terms memory can hold at the same time."""
-        if self.few:
-            return [self._every]
-        table, _, own, n_classes = self._of
-        # A point has at most as many classes around it as it has neighbors.
-        size = len(own) * np.minimum(table.k, n_classes)
+        length = np.diff(self.terms.counts.indptr)
+        size = np.bincount(self.terms.candidate, length, minlength=self.n_k)
         group = np.cumsum(size) // GROUP_ENTRIES
-        return [self._every[group == g] for g in np.unique(group)]
+        return [np.flatnonzero(group == g) for g in np.unique(group)]
 
     def curves(self, which: np.ndarray) -> Curves:
         """log p(z | beta, K) of some candidates, by rising index."""
-        if not self.few:
-            return Curves(self._listed(which), which)
-        terms = self._patterns
+        terms = self.terms
         if len(which) < self.n_k:
-            chosen = np.flatnonzero(np.isin(terms.candidate, which))
-            terms = Terms(
-                terms.candidate[chosen],
-                terms.key[chosen],
-                take(terms.counts, chosen),
-                terms.n_points[chosen],
-            )
+            terms = terms.take(np.flatnonzero(np.isin(terms.candidate, which)))
         return Curves(terms, which)
 
     def each(self) -> Iterator[tuple[np.ndarray, Curves]]:
@@ -203,94 +179,63 @@ class TrainingSum:
         for which in self.groups():
             yield which, self.curves(which)
 
+    def up_to(self, n_k: int) -> TrainingSum:
+        """The same at the first n_k candidates."""
+        return TrainingSum(self._table.up_to(n_k), *self._arguments)
+
     @cached_property
-    def _patterns(self) -> Terms:
-        table, labels, own, n_classes = self._of
+    def terms(self) -> Terms:
+        """The patterns of all candidates; the terms of all points if these are kept apart."""
+        table, (labels, n_classes, n_jobs, rows, by_point) = self._table, self._arguments
+        own = labels if rows is None else labels[rows]
         n = len(own)
-        step = max(1, PART_EDGES // max(1, len(table.neighbors) // max(1, n)))
-        parts = [np.arange(a, min(a + step, n)) for a in range(0, n, step)]
+        step = n if by_point else max(1, PART_EDGES // max(1, len(table.neighbors) // max(1, n)))
+        parts = [np.arange(a, min(a + step, n)) for a in range(0, n, max(1, step))]
 
         def count(part: np.ndarray) -> Terms:
             some = table if len(part) == n else table.take(part)
-            return count_patterns(some, labels, own[part], n_classes)
+            found = count_patterns(some, labels, own[part], n_classes, by_point)
+            return one_after_the_other(found)
 
-        return together(run(count, parts, self._n_jobs))
-
-    def _listed(self, which: np.ndarray) -> Terms:
-        """The terms of all points, each for itself."""
-        n = len(self._of[2])
-        found = [self._lists.counts(int(i)) for i in which]
-        counts = Counts(
-            np.concatenate([[0], np.cumsum(np.concatenate([np.diff(c.indptr) for c in found]))]),
-            *(
-                np.concatenate([getattr(c, name) for c in found])
-                for name in ("value", "n_absent", "own", "divisor")
-            ),
-        )
-        candidate = np.repeat(which, n)
-        none = np.zeros(len(candidate), dtype=np.uint64)
-        return Terms(candidate, none, counts, np.ones(len(candidate), dtype=np.int64))
-
-    @cached_property
-    def _lists(self):
-        table, labels, own, n_classes = self._of
-        return class_lists(table, labels, own, n_classes)
+        found = run(count, parts, n_jobs)
+        return found[0] if len(found) == 1 else together(found)
 
 
 def count_patterns(
-    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int
-) -> Terms:
-    """The patterns that points show at each candidate of K."""
-    each = patterns_by_candidate(table, labels, own, n_classes)
-    return one_after_the_other([pattern_terms(i, found) for i, found in enumerate(each)])
+    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int, by_point: bool
+) -> list[Terms]:
+    """The patterns that points show at each candidate of K, ordered by hash; or all their terms."""
+    lists = class_lists(table, labels, own, n_classes)
+    counts = (lists.counts(i) for i in range(len(table.k)))
+    if by_point:
+        return [_each_point(i, of_points) for i, of_points in enumerate(counts)]
+    return [_patterns(i, of_points) for i, of_points in enumerate(counts)]
 
 
-def patterns_by_candidate(
-    table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int
-) -> Iterator[Patterns]:
-    """The same, candidate after candidate.
+def _each_point(i: int, counts: Counts) -> Terms:
+    n = len(counts.own)
+    return Terms(np.full(n, i), np.arange(n, dtype=np.uint64), counts, np.ones(n, dtype=np.int64))
+
+
+def _patterns(i: int, counts: Counts) -> Terms:
+    """The distinct patterns of the i-th candidate.
 
     A multiset of counts is hashed as the sum of a random word for each count. Two of 10^5 patterns
     share a 64-bit hash with probability below 10^-9.
     """
-    counts = RisingCounts(table, labels, n_classes)
-    each = np.arange(table.n_points)
-    for i in range(len(table.k)):
-        count = counts.rise_to(i)
-        own_count = count[own, each]
-        key = _word(own_count + (np.int64(1) << 40))
-        for row in count:
-            key += _word(row)
-        shown_by, _, n_points = distinct_hashes(key)
-        order = np.argsort(key[shown_by])
-        shown_by, n_points = shown_by[order], n_points[order]
-        shown = np.sort(count[:, shown_by], axis=0).T  # whoever shows it, in the same order
-        divisor = counts.divisor(i)[shown_by]
-        yield Patterns(key[shown_by], shown, own_count[shown_by], divisor, n_points)
-
-
-def pattern_terms(i: int, found: Patterns) -> Terms:
-    """The patterns of the i-th candidate as terms."""
-    present = found.counts > 0
-    n_present = present.sum(axis=1)
-    return Terms(
-        np.full(len(found.key), i),
-        found.key,
-        Counts(
-            np.concatenate([[0], np.cumsum(n_present)]),
-            found.counts[present],
-            found.counts.shape[1] - n_present,
-            found.own,
-            found.divisor,
-        ),
-        found.n_points,
-    )
+    key = _word(counts.own + (np.int64(1) << 40))
+    key += segment_sum(_word(counts.value), counts.indptr)
+    shown_by, _, n_points = distinct_hashes(key)
+    order = np.argsort(key[shown_by])
+    shown_by, n_points = shown_by[order], n_points[order]
+    shown = take(counts, shown_by)
+    # Whoever shows a pattern, its counts stand in the same order.
+    value = shown.value[np.lexsort((shown.value, shown.owner))].astype(np.int32)
+    return Terms(np.full(len(order), i), key[shown_by], replace(shown, value=value), n_points)
 
 
 def together(parts: list[Terms]) -> Terms:
     """The terms of all parts of the data, in an order that does not depend on the parts."""
-    if len(parts) == 1:
-        return parts[0]
     found = one_after_the_other(parts)
     order = np.lexsort((found.key, found.candidate))
     key, candidate = found.key[order], found.candidate[order]

@@ -37,6 +37,11 @@ class NeighborGraph:
     def k_max(self) -> int:
         return self.indices.shape[1]
 
+    def up_to(self, n_k: int) -> NeighborGraph:
+        """The same at the first n_k candidates."""
+        indices = np.ascontiguousarray(self.indices[:, : self.k[n_k - 1]])
+        return NeighborGraph(self.k[:n_k], indices, np.ascontiguousarray(self.radii[:, :n_k]))
+
     def last(self, i: int) -> np.ndarray:
         """The K-th neighbor of every point at the i-th candidate: (n_points,)."""
         return self.indices[:, self.k[i] - 1]

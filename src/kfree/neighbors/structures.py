@@ -66,7 +66,7 @@ class Neighborhoods:
     """Who belongs to whose neighborhood from which candidate of K on.
 
     `neighbors[indptr[i]:indptr[i + 1]]` are i's, and each belongs to it from the candidate `cell`
-    on. They are ordered by cell.
+    on. They are ordered by cell. Lists of nearest neighbors all have the same cells (k[-1],).
     """
 
     k: np.ndarray  # (n_k,) the candidates
@@ -88,6 +88,18 @@ class Neighborhoods:
         indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[points])])
         return Neighborhoods(
             self.k, indptr, self.neighbors[edge], self.cell[edge], self.by_size, nearest=False
+        )
+
+    def up_to(self, n_k: int) -> Neighborhoods:
+        """The same at the first n_k candidates."""
+        k = self.k[:n_k]
+        if self.nearest:
+            lists = self.neighbors.reshape(-1, self.k[-1])[:, : k[-1]]
+            return nearest_lists(k, np.ascontiguousarray(lists))
+        kept = self.cell < n_k
+        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
+        return Neighborhoods(
+            k, indptr, self.neighbors[kept], self.cell[kept], self.by_size, nearest=False
         )
 
     def of(self, points: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -135,9 +147,8 @@ class Touched:
     weight: np.ndarray  # (n_pairs,)
     lost_pair: np.ndarray  # which pair loses, rising
     lost_neighbor: np.ndarray  # which training point from its neighborhood
-    # Whether every pair takes up the row once and loses one neighbor, as it is among lists of
-    # nearest neighbors; and whether that neighbor is the same in all pairs of a training point.
-    exchange: bool = False
+    # Whether every pair takes up the row once and loses one neighbor, the same in all pairs of a
+    # training point: new points among lists of nearest neighbors.
     by_point: bool = False
 
 
@@ -145,7 +156,6 @@ class OpenRows(ABC):
     """Rows whose labels are open."""
 
     n_rows: int
-    n_candidates: int  # for how many of the candidates, the first ones, neighbors are known
 
     @abstractmethod
     def touched(self, i: int, joint: bool) -> Touched:
@@ -216,8 +226,7 @@ def nearest_lists(k: np.ndarray, indices: np.ndarray) -> Neighborhoods:
     """Lists of the nearest neighbors (n, k[-1]) as neighborhoods."""
     n, k_max = indices.shape
     indptr = np.arange(0, n * k_max + 1, k_max)
-    cell = np.broadcast_to(cells(k), (n, k_max)).reshape(-1)
-    return Neighborhoods(k, indptr, indices.reshape(-1), cell, by_size=False, nearest=True)
+    return Neighborhoods(k, indptr, indices.reshape(-1), cells(k), by_size=False, nearest=True)
 
 
 @dataclass(frozen=True)
@@ -236,10 +245,6 @@ class NewPoints(OpenRows):
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.arrivals.forward)
 
-    @property
-    def n_candidates(self) -> int:  # type: ignore[override]
-        return int((self.graph.k <= self.arrivals.forward.shape[1]).sum())
-
     def take(self, rows: np.ndarray) -> NewPoints:
         return NewPoints(self.structure, self.graph, self.arrivals.take(rows))
 
@@ -255,8 +260,7 @@ class NewPoints(OpenRows):
         return np.flatnonzero(there)
 
     def own_lists(self) -> Neighborhoods:
-        k = self.graph.k[: self.n_candidates]
-        return nearest_lists(k, self.arrivals.forward[:, : k[-1]])
+        return nearest_lists(self.graph.k, self.arrivals.forward)
 
     def exchanges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         near = self.arrivals
@@ -282,7 +286,7 @@ class NewPoints(OpenRows):
             one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
             pushed = self.graph.indices[point, k - 1]
             return Touched(
-                self.n_rows, own_row, own_neighbor, row, point, one, pair, pushed, True, True
+                self.n_rows, own_row, own_neighbor, row, point, one, pair, pushed, by_point=True
             )
         return self._touched_on_both_sides(i, joint, row, point, forward)
 
@@ -353,10 +357,6 @@ class HeldOut(OpenRows):
     def n_rows(self) -> int:  # type: ignore[override]
         return len(self.rows)
 
-    @property
-    def n_candidates(self) -> int:  # type: ignore[override]
-        return len(self.graph.k)
-
     def take(self, rows: np.ndarray) -> HeldOut:
         return HeldOut(self.structure, self.graph, self.table, self.rows[rows])
 
@@ -395,9 +395,8 @@ class HeldOut(OpenRows):
             row, point, cell = self.exchanges()
             row, point = row[cell <= i], point[cell <= i]
             one, pair = np.ones(len(row), dtype=np.int64), np.arange(len(row))
-            return Touched(
-                self.n_rows, own_row, own_neighbor, row, point, one, pair, self.rows[row], True
-            )
+            lost = self.rows[row]
+            return Touched(self.n_rows, own_row, own_neighbor, row, point, one, pair, lost)
         # Whoever is in the row's neighborhood has the row in its own, as often.
         n = np.int64(self.graph.n_points)
         key = np.sort(own_row * n + own_neighbor)

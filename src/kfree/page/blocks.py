@@ -12,8 +12,8 @@ from kfree.page.charts import Bars, Calibration, Lines
 NUMBER = re.compile(r"-?[\d.,]+([eE][-+]\d+)?( ?%)?( ± .*)?|")
 # Tables of more columns are printed smaller.
 MANY_COLUMNS = 12
-# Cards whose cells have at most so many letters need less room.
-NARROW = 9
+# Cards need less room if the cells of a row, the longest of each column, have so few letters.
+NARROW = 30
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,12 @@ class Cards:
 
     @property
     def narrow(self) -> bool:
-        """Whether all cells are short."""
-        cells = (cell for card in self.cards for row in card.table.rows for cell in row[1:])
-        return max(map(len, cells), default=0) <= NARROW
+        """Whether the tables have room in narrow cards: by the longest cell of each column."""
+        return all(
+            sum(max(map(len, column)) for column in zip(*card.table.rows, strict=True)) <= NARROW
+            for card in self.cards
+            if card.table.rows
+        )
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kfree.displays import credible_set
-from kfree.displays.k_posterior import runs
 from kfree.page import (
-    Axis,
-    Bars,
     Beside,
     Block,
     Calibration,
@@ -28,15 +23,16 @@ from kfree.report.confusions import confusions
 from kfree.report.findings import Findings, share_interval
 from kfree.report.headline import Z, calibration_words, versions
 from kfree.report.meaning import meaning
+from kfree.report.neighbors import how_many_neighbors
 from kfree.report.rows import suspicious, uncertain
-from kfree.report.wording import percent, short, signed
+from kfree.report.wording import number, percent, short, signed
 from kfree.tables.messages import count
 
 MOST_COLUMNS = 60
 #: Columns and classes in a picture.
 MOST_LINES = 12
-#: K with less than this share of the most probable one are not drawn at the ends.
-K_MATTERS = 1e-2
+#: Columns worth less than this share of the first are not drawn.
+WORTH_A_LINE = 0.01
 
 
 def chapters(found: Findings, reproduce: str) -> tuple[Section, ...]:
@@ -126,7 +122,9 @@ def _log_losses(found: Findings) -> Lines:
     for name, losses in compared.log_losses.items():
         mean, half = float(losses.mean()), Z * float(losses.std(ddof=1)) / len(losses) ** 0.5
         low, high = max(mean - half, 0.0), mean + half
-        said = f"{mean:.3f} ({low:.3f} to {high:.3f})"
+        said = number(mean)
+        if said != number(high):
+            said += f" ({number(low)} to {number(high)})"
         lines.append(Line(name, mean, said, low, high, strong=name == KFREE))
     ends = axis(0.0, max(line.high or 0.0 for line in lines), 4)
     return Lines("Log loss: how wrong the probabilities are, less is better", tuple(lines), ends)
@@ -146,15 +144,17 @@ def _verdict(found: Findings) -> str:
         verdict = (
             "more than chance makes" if compared.p_value < 0.05 else "no more than chance makes"
         )
-        words += f"; that is {verdict} (sign test, p = {compared.p_value:.2g})."
+        p_value = compared.p_value
+        said = f"p = {p_value:.2g}" if p_value >= 1e-3 else "p < 0.001"
+        words += f"; that is {verdict} (sign test, {said})."
     gap = compared.log_losses[KNN] - compared.log_losses[KFREE]
     mean, half = float(gap.mean()), Z * float(gap.std(ddof=1)) / len(gap) ** 0.5
     if abs(mean) <= half:
         return f"{words} In log loss the two cannot be told apart on these rows."
     which = "lower" if mean > 0 else "higher"
     return (
-        f"{words} The log loss of kfree is {which} by {abs(mean):.3f} (95 % interval "
-        f"{abs(mean) - half:.3f} to {abs(mean) + half:.3f})."
+        f"{words} The log loss of kfree is {which} by {number(abs(mean))} (95 % interval "
+        f"{number(abs(mean) - half)} to {number(abs(mean) + half)})."
     )
 
 
@@ -221,6 +221,10 @@ def calibration(found: Findings) -> tuple[Block, ...]:
         points,
         axis(float(low), 1.0, 5, percent=True, name="probability of the most probable class"),
     )
+    details = Details("The numbers as a table", (table,))
+    if len(there) == 1:
+        # One point makes no line, and one bar no distribution.
+        return (Text(f"{calibration_words(found)} Each row was left out in turn."), details)
     words = Text(
         "If probabilities can be relied on, then of all the rows that are given 80 %, 80 % are "
         f"right: the points lie on the dashed line. {calibration_words(found)} Each row was left "
@@ -236,7 +240,7 @@ def calibration(found: Findings) -> tuple[Block, ...]:
         axis(0.0, max(line.value for line in rows), 4),
         bars=True,
     )
-    return (words, Beside((picture, counts)), Details("The numbers of the picture", (table,)))
+    return (words, Beside((picture, counts)), details)
 
 
 def which_columns(found: Findings) -> tuple[Block, ...]:
@@ -244,13 +248,17 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
     important = found.importance
     if important is None:
         return (Text("There are too few rows to tell which columns matter."),)
+    first = float(important.rise[0])
+    decimals = 3 if first >= 0.1 else 4 if first >= 0.01 else 5
     lines = []
     for j, rise, error in zip(important.columns, important.rise, important.error, strict=True):
-        low, high = rise - Z * error, rise + Z * error
-        said = f"{signed(rise)} ({signed(low)} to {signed(high)})"
-        lines.append(Line(short(found.columns[j].name), rise, said, low, high, strong=low > 0.0))
-    drawn = lines[:MOST_LINES]
-    ends = axis(
+        ends = (rise - Z * error, rise + Z * error)
+        said = f"{signed(rise, decimals)} ({' to '.join(signed(end, decimals) for end in ends)})"
+        lines.append(Line(short(found.columns[j].name), rise, said, *ends, strong=ends[0] > 0.0))
+    # Beside a column that decides, those that are worth next to nothing would be a list of zeros.
+    drawn = [line for line in lines if line.value >= WORTH_A_LINE * first or not lines[0].strong]
+    drawn = drawn[:MOST_LINES]
+    scale = axis(
         min(0.0, *(line.low or 0.0 for line in drawn)),
         max(1e-3, *(line.high or 0.0 for line in drawn)),
         4,
@@ -275,83 +283,26 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
                 else "picked at random."
             )
         )
+    little = sum(line.value < WORTH_A_LINE * first for line in lines if lines[0].strong)
+    if little:
+        words += f" {count(little, 'column is', 'columns are')} worth less than 1 % of the first."
     title = "What a column is worth"
     if len(lines) > len(drawn):
         title += f": the first {len(drawn)} of {len(lines)}"
-    blocks: list[Block] = [Text(words), Lines(title, tuple(drawn), ends)]
+    blocks: list[Block] = [Text(words), Lines(title, tuple(drawn), scale)]
     if len(lines) > len(drawn):
         rows = tuple(
             (short(found.columns[j].name), f"{rise:.4f}", f"{error:.4f}")
             for j, rise, error in zip(
-                important.columns[:500], important.rise, important.error, strict=False
+                important.columns[:MOST_COLUMNS], important.rise, important.error, strict=False
             )
         )
         table = Table(
             "Rise of the log loss", ("column", "rise", "standard error"), rows, sortable=True
         )
-        blocks.append(Details("All columns as a table", (table,)))
+        which = "All" if len(rows) == len(lines) else f"The first {len(rows)}"
+        blocks.append(Details(f"{which} columns as a table", (table,)))
     return tuple(blocks)
-
-
-def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
-    """The posterior of k over the k that matter."""
-    about = found.held_out.k
-    assert about is not None
-    inside = credible_set(about.probabilities)
-    matters = np.flatnonzero(about.probabilities >= K_MATTERS * about.probabilities.max())
-    drawn = slice(matters[0], matters[-1] + 1)
-    held = float(about.probabilities[drawn].sum())
-    best = float(about.probabilities[about.k == about.best].sum())
-    words = (
-        f"The most probable number of neighbors is {about.best} (probability {best:.2f}). The "
-        "smallest set that holds 95 % of the probability: "
-        f"{runs(about.k[inside], 8, about.k)}. The strength of a neighbor's pull, beta, is "
-        f"{about.beta_mean:.2f} ± {about.beta_std:.2f}."
-    )
-    spread = (
-        "Nearly all of the probability is there."
-        if inside.sum() <= 2
-        else "Several k explain the labels about equally well. Nothing has to be chosen: every "
-        "prediction is averaged over all of them, by these probabilities."
-    )
-    places, heights = about.k[drawn], about.probabilities[drawn]
-    picture = Bars(
-        "How probable each number of neighbors k is",
-        f"Bars of the probability of each number of neighbors. {words}",
-        tuple(
-            (float(k), float(p), bool(dark))
-            for k, p, dark in zip(places, heights, inside[drawn], strict=True)
-        ),
-        _k_axis(places),
-        axis(0.0, float(heights.max()), 4),
-        legend=(
-            "the smallest set that holds 95 %",
-            f"other k; those not drawn hold {percent(1 - held)}",
-        ),
-    )
-    return (
-        Beside(
-            (
-                Text(
-                    "kfree does not choose the number of neighbors k. It computes from the labels "
-                    f"how probable each k is. {words} {spread}"
-                ),
-                picture,
-            )
-        ),
-    )
-
-
-def _k_axis(k: NDArray[np.integer]) -> Axis:
-    """Whole numbers, with room for at least a few bars."""
-    low, high = int(k[0]), int(k[-1])
-    half = 0.5 * max(1, (high - low) // 40)
-    extra = max(0, 6 - (high - low)) / 2
-    step = max(1, int(np.ceil((high - low) / 8)))
-    step = next(m for m in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 10**6) if m >= step)
-    first = low if step == 1 else -(-low // step) * step
-    ticks = tuple((float(v), str(v)) for v in range(first, high + 1, step))
-    return Axis(low - half - extra, high + half + extra, ticks, "number of neighbors k")
 
 
 def the_data(found: Findings) -> tuple[Block, ...]:

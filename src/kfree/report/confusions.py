@@ -12,6 +12,8 @@ from kfree.tables.messages import count
 #: With more classes the matrix is folded, and with still more there is none.
 FEW_CLASSES, MOST_IN_MATRIX = 5, 40
 MOST_LINES = 10
+#: Letters of all names above the matrix, and of a matrix that has room in half of the page.
+WIDTH, HALF = 110, 52
 
 
 def confusions(found: Findings) -> tuple[Block, ...]:
@@ -22,12 +24,14 @@ def confusions(found: Findings) -> tuple[Block, ...]:
     n_classes = len(found.classes)
     largest = _largest(found) or Text("No row is taken for another class.")
     if n_classes <= FEW_CLASSES:
-        return (words, Beside((_matrix(found), largest)))
-    matrix = Details(f"The {n_classes} x {n_classes} matrix", (_matrix(found),))
+        matrix = _matrix(found)
+        width = sum(map(len, matrix.header)) + max(len(row[0]) for row in matrix.rows)
+        return (words, Beside((matrix, largest))) if width <= HALF else (words, matrix, largest)
+    folded = Details(f"The {n_classes} x {n_classes} matrix", (_matrix(found),))
     return (
         words,
         Beside((largest, _recognized(found))),
-        *((matrix,) if n_classes <= MOST_IN_MATRIX else ()),
+        *((folded,) if n_classes <= MOST_IN_MATRIX else ()),
         Details("Every class as a table", (_classes(found),)),
     )
 
@@ -86,9 +90,11 @@ def _matrix(found: Findings) -> Table:
     Sums stand at the right where the classes are few; of many, the table of classes has them.
     """
     names = [short(name, 16) for name in found.classes]
+    few = len(names) <= FEW_CLASSES
+    # The names above must not push the last classes off the page.
+    above = [short(name, min(16, max(5, WIDTH // len(names)))) for name in found.classes]
     totals = found.confusion.sum(axis=1)
     shares = found.confusion / np.maximum(totals, 1)[:, None]
-    few = len(names) <= FEW_CLASSES
     rows = tuple(
         (
             name,
@@ -100,7 +106,7 @@ def _matrix(found: Findings) -> Table:
     shades = tuple(tuple(float(share) for share in line) + (0.0, 0.0) * few for line in shares)
     return Table(
         "Labels (down) and named classes (across)",
-        ("label", *names, *(("rows", "right") if few else ())),
+        ("label", *above, *(("rows", "right") if few else ())),
         rows,
         shades=shades,
     )

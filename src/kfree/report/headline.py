@@ -6,10 +6,13 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
+import numpy as np
+
+from kfree.evaluation.scores import Scores
 from kfree.page import Block, Terms, Text, Tile, Tiles
-from kfree.report.comparison import COMMONEST, KFREE, KNN
+from kfree.report.comparison import COMMONEST, EPS, KFREE, KNN
 from kfree.report.findings import Findings, share_interval
-from kfree.report.wording import percent, short
+from kfree.report.wording import number, percent, short
 from kfree.tables.messages import count
 
 #: A class of fewer rows is spoken of with care.
@@ -19,6 +22,12 @@ SMALL_ERROR = 0.03
 #: Below this, a difference is more than chance makes.
 LEVEL = 0.05
 Z = 1.959963984540054
+#: Leave-one-out whose log loss is higher than that of the folds by this, beyond chance, is wrong.
+FAR = 0.1
+#: A model that is right for so many rows and relies on one column so much more than on the next
+#: may have been told the answer.
+TOO_GOOD = 0.98
+ALONE = 10.0
 AGAINST_KNN = {
     "better than": "better than a kNN with a searched k",
     "worse than": "worse than a kNN with a searched k",
@@ -35,17 +44,17 @@ def top(found: Findings) -> tuple[Block, ...]:
         tiles(found),
         Text(" ".join(sentences)),
         *rare_notice(found),
+        *one_column_notice(found),
         facts(found),
     )
 
 
 def verdict(found: Findings) -> str:
     """What to remember if nothing else is read: how good, against what, and what to trust."""
-    words = f"Right for {percent(found.scores.accuracy)} of the rows"
-    compared = found.comparison
-    if compared is not None:
-        if _too_hopeful(found):
-            words = f"Right for {percent(compared.scores[KFREE].accuracy)} of the rows on folds"
+    words = f"Right for {percent(_scores(found).accuracy)} of the rows"
+    if found.comparison is not None:
+        if by_folds(found):
+            words += " on folds"
         if _beats_commonest(found):
             words += f", {AGAINST_KNN[_beside_knn(found)]}"
         else:
@@ -60,10 +69,10 @@ def verdict(found: Findings) -> str:
 def quality_words(found: Findings) -> str:
     """How good, against what, and how sure that is."""
     low, high = found.accuracy_interval
+    sure = f"(95 % interval {percent(low)} to {percent(high)})"
     words = (
         f"kfree names the right class for {percent(found.scores.accuracy)} of the "
-        f"{len(found.labels):,} rows, each predicted from all others (95 % interval "
-        f"{percent(low)} to {percent(high)})"
+        f"{len(found.labels):,} rows, each predicted from all others {sure}"
     )
     most = found.confusion.sum(axis=1).max() / len(found.labels)
     compared = found.comparison
@@ -78,28 +87,46 @@ def quality_words(found: Findings) -> str:
     )
     return (
         f"{words}. On {compared.n_splits} folds it is {against}, and {_beside_knn(found)} a kNN "
-        f"whose k was searched ({percent(ours)} to {percent(theirs)}).{_too_hopeful(found)}"
+        f"whose k was searched ({percent(ours)} to {percent(theirs)}).{by_folds(found)}"
     )
+
+
+def by_folds(found: Findings) -> str:
+    """A sentence where leave-one-out and the folds contradict each other, and folds are believed.
+
+    Leave-one-out knows more rows than a fold does, so it should be somewhat better. Far better it
+    cannot be, nor worse.
+    """
+    compared = found.comparison
+    if compared is None:
+        return ""
+    n_rows, ours = len(found.labels), compared.scores[KFREE]
+    if share_interval(round(ours.accuracy * n_rows), n_rows)[1] < found.accuracy_interval[0]:
+        return (
+            " That is far less than with all other rows: take what the folds say, and expect more "
+            "only from more rows."
+        )
+    true = found.probabilities[np.arange(n_rows), np.searchsorted(found.classes, found.labels)]
+    gap = -np.log(np.maximum(true, EPS)) - compared.log_losses[KFREE]
+    if gap.mean() - Z * gap.std(ddof=1) / n_rows**0.5 <= FAR:
+        return ""
+    return (
+        f" The log loss is {ours.log_loss:.3f} there and {found.scores.log_loss:.3f} with all "
+        "other rows, which should do better than a part of them: take what the folds say."
+    )
+
+
+def _scores(found: Findings) -> Scores:
+    """What to believe of kfree: leave-one-out, or the folds where they contradict it."""
+    if found.comparison is None or not by_folds(found):
+        return found.scores
+    return found.comparison.scores[KFREE]
 
 
 def _beats_commonest(found: Findings) -> bool:
     compared = found.comparison
     assert compared is not None
     return compared.scores[KFREE].accuracy > compared.scores[COMMONEST].accuracy
-
-
-def _too_hopeful(found: Findings) -> str:
-    """What to think of it where rows are predicted much better with all others than on folds."""
-    compared = found.comparison
-    assert compared is not None
-    ours, low = compared.scores[KFREE].accuracy, found.accuracy_interval[0]
-    high = share_interval(round(ours * len(found.labels)), len(found.labels))[1]
-    if high >= low:
-        return ""
-    return (
-        " That is far less than with all other rows: take what the folds say, and expect more only "
-        "from more rows."
-    )
 
 
 def _beside_knn(found: Findings) -> str:
@@ -116,11 +143,12 @@ def _probability_words(found: Findings) -> str:
             "On the folds its probabilities are worse than the plain shares of the classes: do not "
             "rely on them."
         )
-    if found.scores.calibration_error <= found.calibration_by_chance:
+    error = _scores(found).calibration_error
+    if error <= found.calibration_by_chance:
         return "Its probabilities can be taken at their word."
     sure = found.probabilities.max(axis=1).mean() > found.scores.accuracy
-    which = "too sure" if sure else "not sure enough"
-    if found.scores.calibration_error < SMALL_ERROR:
+    which = "off" if by_folds(found) else "too sure" if sure else "not sure enough"
+    if error < SMALL_ERROR:
         return f"Its probabilities are slightly {which}."
     return f"Its probabilities are {which}: take them with care."
 
@@ -138,11 +166,14 @@ def calibration_words(found: Findings) -> str:
     """What the probabilities said, what came true, and what chance makes."""
     error, chance = found.scores.calibration_error, found.calibration_by_chance
     confidence = float(found.probabilities.max(axis=1).mean())
+    last = _probability_words(found)
+    if by_folds(found):
+        last = f"But the folds contradict leave-one-out here, and count for more. On them: {last}"
     return (
         f"The probabilities say {percent(confidence)} on average and "
         f"{percent(found.scores.accuracy)} come true. The calibration error is {error:.3f}; "
         f"probabilities that are exactly right stay below {chance:.3f} with so many rows, 19 times "
-        f"out of 20. {_probability_words(found)}"
+        f"out of 20. {last}"
     )
 
 
@@ -167,30 +198,27 @@ def _labels_beside(found: Findings) -> str:
 def tiles(found: Findings) -> Tiles:
     """Accuracy against the baseline, log loss, calibration and labels to check."""
     most = found.confusion.sum(axis=1).max() / len(found.labels)
-    compared = found.comparison
+    compared, ours = found.comparison, _scores(found)
+    error = f"chance alone makes up to {found.calibration_by_chance:.3f}"
     if compared is None:
         accuracy, loss = f"the commonest class has {percent(most)}", "0 would be perfect"
     else:
-        ours, knn, simple = (compared.scores[name] for name in (KFREE, KNN, COMMONEST))
+        knn, simple = compared.scores[KNN], compared.scores[COMMONEST]
         # Leave-one-out knows more rows than a fold does: the rival stands beside what kfree has
         # on the same folds.
-        accuracy = (
-            f"on folds {percent(ours.accuracy)}, searched kNN {percent(knn.accuracy)}, commonest "
-            f"class {percent(most)}"
-        )
+        folds = compared.scores[KFREE]
+        on = (f"on folds {percent(folds.accuracy)}", f"on folds {number(folds.log_loss)}")
+        if by_folds(found):
+            on, error = ("on folds", "on folds"), f"on folds; {error}"
+        accuracy = f"{on[0]}, searched kNN {percent(knn.accuracy)}, commonest class {percent(most)}"
         loss = (
-            f"on folds {ours.log_loss:.3f}, searched kNN {knn.log_loss:.3f}, class shares "
-            f"{simple.log_loss:.3f}"
+            f"{on[1]}, searched kNN {number(knn.log_loss)}, class shares {number(simple.log_loss)}"
         )
     return Tiles(
         (
-            Tile("Accuracy", percent(found.scores.accuracy), accuracy),
-            Tile("Log loss", f"{found.scores.log_loss:.3f}", loss),
-            Tile(
-                "Calibration error",
-                f"{found.scores.calibration_error:.3f}",
-                f"chance alone makes up to {found.calibration_by_chance:.3f}",
-            ),
+            Tile("Accuracy", percent(ours.accuracy), accuracy),
+            Tile("Log loss", number(ours.log_loss), loss),
+            Tile("Calibration error", f"{ours.calibration_error:.3f}", error),
             Tile(
                 "Labels to check",
                 f"{found.audit.n_contradicted:,}",
@@ -246,6 +274,26 @@ def rare_notice(found: Findings) -> tuple[Block, ...]:
             f"Classes with fewer than {FEW_ROWS} rows: {named}. What is said about them "
             "rests on next to nothing; a class with a single row cannot be recognized once that "
             "row is left out.",
+            notice=True,
+        ),
+    )
+
+
+def one_column_notice(found: Findings) -> tuple[Block, ...]:
+    """What is to be thought of a model that is nearly always right by a single column."""
+    important = found.importance
+    if important is None or _scores(found).accuracy < TOO_GOOD or len(found.columns) < 2:
+        return ()
+    first, *others = important.rise
+    shares = found.confusion.sum(axis=1) / len(found.labels)
+    nothing_known = -float((shares * np.log(shares)).sum())
+    if first < max(ALONE * max(others, default=0.0), 0.5 * nothing_known):
+        return ()
+    name = short(found.columns[important.columns[0]].name)
+    return (
+        Text(
+            f"Nearly all of this rests on the column {name!r}. If it is only known once the label "
+            "is, leave it out (--drop), and make the page again.",
             notice=True,
         ),
     )

@@ -13,6 +13,8 @@ from kfree.tables.messages import count
 #: Rows in the tables, and those that are shown with their cells.
 MOST_UNCERTAIN, UNCERTAIN_CARDS = 20, 4
 MOST_SUSPECTS, SUSPECT_CARDS = 50, 6
+#: A row whose most probable class has more than this is not uncertain.
+CERTAIN = 0.9
 #: Columns and neighbors in a card, and letters of a column's name.
 MOST_COLUMNS, MOST_NEIGHBORS, LONGEST_NAME = 10, 3, 24
 
@@ -81,6 +83,15 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
 def uncertain(found: Findings) -> tuple[Block, ...]:
     """The rows whose class is least clear."""
     first_rows = found.most_uncertain[:MOST_UNCERTAIN]
+    highest = found.probabilities[first_rows].max(axis=1)
+    if highest.min() > CERTAIN:
+        return (
+            Text(
+                f"No row is uncertain: the least sure is {_name(found, first_rows[0], 'row')}, "
+                f"whose most probable class has {probability(highest.min())}.{_counted(found)}"
+            ),
+        )
+    first_rows = first_rows[highest <= CERTAIN]
     place_of = np.argsort(found.audit.rows, kind="stable")
     cards: list[Card] = []
     rows: list[tuple[str, ...]] = []
@@ -142,7 +153,9 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
 def shown_columns(found: Findings) -> list[int]:
     """The columns whose cells are shown, those that matter most first; never identifiers."""
     important = [] if found.importance is None else found.importance.columns.tolist()
-    others = [j for j, column in enumerate(found.columns) if not column.identifier]
+    others = [
+        j for j, column in enumerate(found.columns) if not column.identifier and column.values
+    ]
     others.sort(key=lambda j: found.columns[j].left_out)
     return list(dict.fromkeys([*important, *others]))[:MOST_COLUMNS]
 
@@ -152,7 +165,11 @@ def _card(found: Findings, place: int, title: str, words: str) -> Card:
     row = int(found.audit.rows[place])
     near = _against(found, place)[:MOST_NEIGHBORS]
     rows = [row, *(other for other, _ in near)]
-    lines = [("distance", "", *(f"{far:.2f}" for _, far in near))] if near else []
+    lines = (
+        [("distance", "", *(f"{far:,.{2 if far < 100 else 0}f}" for _, far in near))]
+        if near
+        else []
+    )
     lines += [
         (short(found.columns[j].name, LONGEST_NAME), *(cell(_cells(found, i, j)) for i in rows))
         for j in shown_columns(found)
@@ -173,9 +190,9 @@ def _against(found: Findings, place: int) -> list[tuple[int, float]]:
     return [(int(row), float(far)) for row, far in pairs if row >= 0]
 
 
-def _name(found: Findings, row: int) -> str:
+def _name(found: Findings, row: int, noun: str = "Row") -> str:
     name = short(found.row_names[row])
-    return f"Row {name}" if found.counted_from is not None else name
+    return f"{noun} {name}" if found.counted_from is not None else name
 
 
 def _counted(found: Findings) -> str:

@@ -13,15 +13,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from kfree.inference.prior import GammaPrior
+from kfree.likelihood.terms import Counts
 from kfree.likelihood.training_sum import (
-    FEW_CLASSES,
     Curves,
-    Patterns,
     Terms,
     TrainingSum,
+    count_patterns,
     one_after_the_other,
-    pattern_terms,
-    patterns_by_candidate,
+    together,
 )
 from kfree.neighbors.structures import Neighborhoods, nearest_lists
 from kfree.shards.lists import ShardGraph
@@ -39,13 +38,15 @@ class MergedSum(TrainingSum):
 
     def __init__(self, terms: Terms, n_k: int) -> None:
         self.n_k = n_k
-        self.few = True
-        self._every = np.arange(n_k)
         self._terms = terms
 
     @property
-    def _patterns(self) -> Terms:
+    def terms(self) -> Terms:
         return self._terms
+
+    def up_to(self, n_k: int) -> MergedSum:
+        """The same at the first n_k candidates."""
+        return MergedSum(self._terms.take(np.flatnonzero(self._terms.candidate < n_k)), n_k)
 
 
 @dataclass(frozen=True)
@@ -65,66 +66,58 @@ class SeveralCurves:
         return in_order_of_candidates(values)
 
 
-def count_shard(shard: Shard, table: Neighborhoods) -> list[Patterns] | None:
+def count_shard(shard: Shard, table: Neighborhoods) -> list[Terms] | None:
     """The patterns that the rows of a shard show at each candidate; None if it has no rows."""
     if not shard.n_points:
         return None
     n_classes = len(shard.plan.classes)
-    found = patterns_by_candidate(table, np.arange(n_classes), shard.labels, n_classes)
-    return [_small(patterns) for patterns in found]
+    found = count_patterns(table, np.arange(n_classes), shard.labels, n_classes, by_point=False)
+    return [_small(terms) for terms in found]
 
 
-def _small(patterns: Patterns) -> Patterns:
+def _small(terms: Terms) -> Terms:
     """The same in the smallest integers that hold them: there are many, and they travel."""
 
     def small(values: np.ndarray) -> np.ndarray:
         return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
-    counts = np.ascontiguousarray(small(patterns.counts))
-    rest = small(patterns.own), small(patterns.divisor), small(patterns.n_points)
-    return Patterns(patterns.key, counts, *rest)
+    counts = Counts(*(small(getattr(terms.counts, field.name)) for field in fields(Counts)))
+    return Terms(small(terms.candidate), terms.key, counts, small(terms.n_points))
 
 
-def n_patterns(found: list[Patterns] | None, n_k: int) -> np.ndarray:
+def _large(terms: Terms) -> Terms:
+    """The same in usual numbers."""
+    wide = {
+        field.name: getattr(terms.counts, field.name).astype(np.int64) for field in fields(Counts)
+    }
+    wide["divisor"] = wide["divisor"].astype(float)
+    candidate, n_points = terms.candidate.astype(np.int64), terms.n_points.astype(np.int64)
+    return Terms(candidate, terms.key, Counts(**wide), n_points)
+
+
+def n_patterns(found: list[Terms] | None, n_k: int) -> np.ndarray:
     """How many patterns there are for each candidate: (n_k,)."""
-    return np.array([0] * n_k if found is None else [len(patterns.key) for patterns in found])
+    return np.array([0] * n_k if found is None else [len(terms.key) for terms in found])
 
 
-def patterns_of(found: list[Patterns] | None, which: np.ndarray) -> list[Patterns] | None:
+def patterns_of(found: list[Terms] | None, which: np.ndarray) -> list[Terms] | None:
     """The patterns of some candidates."""
     return None if found is None else [found[i] for i in which]
 
 
-def add_up(parts: Sequence[list[Patterns] | None]) -> Terms:
+def add_up(parts: Sequence[list[Terms] | None]) -> Terms:
     """The terms of all shards, in an order that does not depend on them."""
     each = zip(*(part for part in parts if part is not None), strict=True)
-    terms = [pattern_terms(i, _merged(of_shards)) for i, of_shards in enumerate(each)]
-    return one_after_the_other(terms)
+    return one_after_the_other([together([_large(t) for t in of_shards]) for of_shards in each])
 
 
-def _merged(parts: Sequence[Patterns]) -> Patterns:
-    """The patterns of one candidate in all shards."""
-    key, counts, own, divisor, n_points = (
-        np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Patterns)
-    )
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-    number = np.add.reduceat(n_points[order].astype(np.int64), starts)
-    order = order[starts]
-    of_terms = own[order].astype(np.int64), divisor[order].astype(float), number
-    return Patterns(key[starts], counts[order].astype(np.int64), *of_terms)
-
-
-def merged_curves(parts: Sequence[list[Patterns] | None]) -> SeveralCurves:
+def merged_curves(parts: Sequence[list[Terms] | None]) -> SeveralCurves:
     """The log likelihood of some candidates from the patterns of all shards."""
     full = [part for part in parts if part is not None]
     size = np.sum([n_patterns(part, len(part)) for part in full], axis=0)
     groups = groups_of_candidates(size, EVALUATED)
-    each = [
-        Curves(add_up([patterns_of(part, which) for part in full]), np.arange(len(which)), HELD)
-        for which in groups
-    ]
+    terms = [add_up([patterns_of(part, which) for part in full]) for which in groups]
+    each = [Curves(of_group, np.unique(of_group.candidate), HELD) for of_group in terms]
     return SeveralCurves(np.array([*(which[0] for which in groups), len(size)]), each)
 
 
@@ -144,31 +137,16 @@ def groups_of_candidates(size: np.ndarray, most: int) -> list[np.ndarray]:
     return [np.flatnonzero(group == g) for g in np.unique(group)]
 
 
-def shard_curves(shard: Shard, table: Neighborhoods, which: np.ndarray) -> Curves | None:
-    """A shard's part of the log likelihood of some candidates; None if it has no rows."""
-    if not shard.n_points:
-        return None
-    n_classes = len(shard.plan.classes)
-    sums = TrainingSum(table, np.arange(n_classes), n_classes, None, shard.labels)
-    return sums.curves(which)
-
-
 def evaluate(
-    curves: Curves | SeveralCurves | None, beta: np.ndarray, derivatives: bool, which: np.ndarray
-) -> tuple | None:
-    """The values of a shard's part."""
-    return None if curves is None else curves(beta, derivatives, which)
+    curves: SeveralCurves, beta: np.ndarray, derivatives: bool, which: np.ndarray
+) -> tuple:
+    """The values of the log likelihood of some candidates."""
+    return curves(beta, derivatives, which)
 
 
 def in_order_of_candidates(values: Sequence[tuple]) -> tuple:
     """The values of groups of candidates, one after the other."""
     return tuple(np.concatenate(part) for part in zip(*values, strict=True))
-
-
-def sum_of_shards(values: Sequence[tuple | None]) -> tuple:
-    """The values of all shards, added up in their order."""
-    there = [value for value in values if value is not None]
-    return tuple(sum(part[1:], start=part[0]) for part in zip(*there, strict=True))
 
 
 def guess_k_max(
@@ -183,8 +161,3 @@ def guess_k_max(
     table = nearest_lists(k, label_of(codes, plan))
     pilot = TrainingSum(table, np.arange(n_classes), n_classes, None, labels, by_point=True)
     return pilot_k_max(pilot, k, prior)
-
-
-def few(n_classes: int) -> bool:
-    """Whether patterns repeat, so that they are worth counting."""
-    return n_classes <= FEW_CLASSES

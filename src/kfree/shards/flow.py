@@ -32,6 +32,7 @@ from kfree.training import (
     Model,
     assemble,
     auto_limit,
+    n_that_count,
     pilot_rows,
     tail_mass,
     warn_of_tail,
@@ -76,7 +77,6 @@ class Fitted:
     likelihood: Any  # task
     structure: str
     joint: bool
-    n_usual: int  # with how many candidates new rows are searched for at first
 
     @property
     def lengths(self) -> list:
@@ -167,6 +167,11 @@ def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str
         chosen = [range(half * n // 2, (half + 1) * n // 2) for n in shards.n_points]
         parts.append(merged_lists(engine, shards, k, chosen, *parts))
     graphs = engine.keep(_each(engine, "join-lists", lists.join_graphs, *parts))
+    return _around(engine, shards, graphs, structure)
+
+
+def _around(engine: Engine, shards: Shards, graphs: list, structure: str) -> Neighbors:
+    """The neighborhoods that follow from the lists of all rows."""
     incoming: list = [None] * len(graphs)
     sides: list = [None] * len(graphs)
     if not STRUCTURES[structure].nearest:
@@ -215,6 +220,15 @@ def train(
             break
         engine.forget([*neighbors.graphs, *neighbors.incoming, *neighbors.tables, known])
         k = min(2 * k, limit)
+    n_k = n_that_count(posterior) if auto else len(candidates)
+    if n_k < len(candidates):
+        candidates = make_candidates(k_values, int(candidates.k[n_k - 1]))
+        (fewer,) = engine.keep([engine.task("likelihood", _up_to, known, n_k)])
+        graphs = engine.keep(_each(engine, "cut-lists", partial(_up_to, n_k=n_k), neighbors.graphs))
+        engine.forget([*neighbors.graphs, *neighbors.incoming, *neighbors.tables, known])
+        neighbors, known = _around(engine, shards, graphs, structure), fewer
+        curves = curves.take(np.arange(n_k))
+        posterior = training_posterior(curves, candidates.log_prior, n_classes, n_points)
     joint = settings.update == "joint"
     knowledge = small_model.Knowledge(
         shards.plan, structure, candidates, prior, posterior, joint, average
@@ -230,31 +244,21 @@ def train(
         likelihood,
         structure,
         joint,
-        small_model.n_usual(knowledge),
     )
 
 
 def average_of_new(engine: Engine, fitted: Fitted, settings: Any, parts: list) -> list:
     """Tasks for what is known of the new rows of each part."""
     task, shards, know = engine.task, fitted.shards, fitted.knowledge
-    n_k, boxes = fitted.n_usual, shards.boxes
-    k = int(fitted.candidates.k[n_k - 1])
+    boxes, k = shards.boxes, int(fitted.candidates.k[-1])
     found = []
     for i, part in enumerate(parts):
         points = task("read-new", rows.read_new, settings, part, shards.plan_task, i)
-        home = _met(engine, fitted, "meet-at-home", new_rows.meet_at_home, points, boxes, n_k)
+        home = _met(engine, fitted, "meet-at-home", new_rows.meet_at_home, points, boxes)
         reach = task("reach", new_rows.reach_after, points, home, k)
-        args = points, boxes, reach, n_k
-        away = _met(engine, fitted, "meet", new_rows.meet_elsewhere, *args)
-        known = _known(engine, fitted, points, [*home, *away], n_k)
-        answer = task("average", new_rows.average_new, *known, know, fitted.likelihood)
-        if n_k < len(fitted.candidates):
-            again = task("points-asking", new_rows.points_asking, points, answer)
-            met = _met(engine, fitted, "meet-again", new_rows.meet_again, again)
-            known = _known(engine, fitted, again, met, len(fitted.candidates))
-            better = answer, *known, know, fitted.likelihood
-            answer = task("average-farther", new_rows.average_farther, *better)
-        found.append(task("answer", getattr, answer, "average"))
+        away = _met(engine, fitted, "meet", new_rows.meet_elsewhere, points, boxes, reach)
+        known = _known(engine, fitted, points, [*home, *away])
+        found.append(task("average", new_rows.average_new, *known, know, fitted.likelihood))
     return found
 
 
@@ -264,12 +268,12 @@ def _met(engine: Engine, fitted: Fitted, name: str, meet: Callable, *args: Any) 
     return [engine.task(name, meet, *pair, fitted.knowledge, *args, at=s) for s, pair in each]
 
 
-def _known(engine: Engine, fitted: Fitted, points: Any, met: list, n_k: int) -> tuple[Any, list]:
+def _known(engine: Engine, fitted: Fitted, points: Any, met: list) -> tuple[Any, list]:
     """Tasks for where new rows stand, and for the points that have yet to be described for it."""
-    arrived = engine.task("arrive", new_rows.arrive, points, met, fitted.knowledge, n_k)
+    arrived = engine.task("arrive", new_rows.arrive, points, met, fitted.knowledge)
     if STRUCTURES[fitted.structure].nearest:
         return arrived, []
-    return arrived, _describe(engine, fitted, fitted.neighbors.incoming, arrived, n_k, True)
+    return arrived, _describe(engine, fitted, fitted.neighbors.incoming, arrived, True)
 
 
 def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
@@ -285,7 +289,7 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
         for a in range(0, n, HELD_OUT_ROWS):
             chosen = np.arange(a, min(a + HELD_OUT_ROWS, n))
             block = task("hold-out", held_out_rows.hold_out, chosen, side, into, know, at=s)
-            described = _describe(engine, fitted, incoming, block, len(fitted.candidates), False)
+            described = _describe(engine, fitted, incoming, block, False)
             args = block, shard, near.around[s], side, into, described, know, fitted.likelihood
             blocks.append(task("average", held_out_rows.average_held_out, *args, at=s))
         if n:
@@ -304,11 +308,9 @@ def average_of_held_out(engine: Engine, fitted: Fitted) -> list:
     ]
 
 
-def _describe(
-    engine: Engine, fitted: Fitted, incoming: list, asking: Any, n_k: int, with_last: bool
-) -> list:
+def _describe(engine: Engine, fitted: Fitted, incoming: list, asking: Any, with_last: bool) -> list:
     near, wanted = fitted.neighbors, engine.task("wanted", getattr, asking, "wanted")
-    describe = partial(tables.describe, structure=fitted.structure, with_last=with_last, n_k=n_k)
+    describe = partial(tables.describe, structure=fitted.structure, with_last=with_last)
     asked = [wanted] * len(near.graphs)
     args = fitted.shards.shards, near.graphs, near.tables, incoming, asked
     return _each(engine, "around-points", describe, *args)
@@ -334,6 +336,11 @@ def bring_home(engine: Engine, fitted: Fitted, algorithm: str) -> Model:
     graph = NeighborGraph(candidates.k, indices, radii)
     args = len(plan.classes), fitted.structure, candidates, fitted.prior, fitted.posterior.curves
     return assemble(search, graph, labels, *args)
+
+
+def _up_to(known: Any, n_k: int) -> Any:
+    """The same at the first n_k candidates."""
+    return known.up_to(n_k)
 
 
 def _n_points(shard: rows.Shard) -> int:

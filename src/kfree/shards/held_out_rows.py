@@ -85,7 +85,7 @@ def average_held_out(
     )
     rows = HeldOut(knowledge.structure, graph, joined, np.arange(n_rows))
     own_labels = shard.labels[block.rows]
-    return average_rows(knowledge, likelihood, graph, joined, labels, rows, own_labels).average
+    return average_rows(knowledge, likelihood, graph, joined, labels, rows, own_labels)
 
 
 def in_whole_order(parts: Sequence[tuple[np.ndarray, Average]]) -> Average:

@@ -65,6 +65,11 @@ class ShardGraph:
     codes: np.ndarray  # (n, k[-1])
     radii: np.ndarray  # (n, n_k) the distance of the K-th neighbor
 
+    def up_to(self, n_k: int) -> ShardGraph:
+        """The same at the first n_k candidates."""
+        codes = np.ascontiguousarray(self.codes[:, : self.k[n_k - 1]])
+        return ShardGraph(self.k[:n_k], codes, np.ascontiguousarray(self.radii[:, :n_k]))
+
 
 def own_lists(shard: Shard, k: int, rows: np.ndarray) -> Lists:
     """The k nearest others of some of a shard's rows inside it, fewer if it is small."""

@@ -1,14 +1,12 @@
 """New rows among the training rows of all shards.
 
-A new row finds its neighbors, and the points whose neighborhoods it enters, shard by shard. As on
-one machine, new rows are first searched for with the candidates of K that usually count, and those
-that ask for more are searched for again with all of them.
+A new row finds its neighbors, and the points whose neighborhoods it enters, shard by shard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from kfree.neighbors.search import Arrivals
 from kfree.neighbors.structures import STRUCTURES, NewPoints
 from kfree.shards.lists import NOBODY, Found, Lists, ShardGraph, merge
 from kfree.shards.rows import MARGIN, Boxes, Plan, Shard, label_of
-from kfree.shards.small_model import Answer, Knowledge, SmallGraph, average_rows
+from kfree.shards.small_model import Knowledge, SmallGraph, average_rows
 from kfree.shards.tables import Described, describe, join_tables
 from kfree.training import KnownPosteriors
 
@@ -41,8 +39,7 @@ class Meeting:
 class Arrived:
     """Where new rows stand among the points of all shards."""
 
-    n_k: int  # for how many of the candidates, the first ones, they were searched for
-    forward: np.ndarray  # (n_rows, k[n_k - 1]) codes
+    forward: np.ndarray  # (n_rows, k[-1]) codes
     pair_row: np.ndarray  # (n_pairs,)
     pair_code: np.ndarray  # (n_pairs,)
     pair_cell: np.ndarray  # (n_pairs,)
@@ -64,9 +61,9 @@ def home_of(points: np.ndarray, boxes: Boxes, plan: Plan) -> np.ndarray:
     return gaps.argmin(axis=0)
 
 
-def widest(graph: ShardGraph, n_k: int) -> float:
-    """How far the neighborhoods of a shard's points reach at most, at n_k candidates."""
-    return float(graph.radii[:, n_k - 1].max(initial=-np.inf))
+def widest(graph: ShardGraph) -> float:
+    """How far the neighborhoods of a shard's points reach at most."""
+    return float(graph.radii[:, -1].max(initial=-np.inf))
 
 
 def meet(
@@ -76,19 +73,17 @@ def meet(
     points: np.ndarray,
     rows: np.ndarray,
     reach: np.ndarray,
-    n_k: int,
 ) -> Meeting:
     """What new rows meet in a shard: points (n, n_features), of which `rows` look into it.
 
-    `reach` (n,) is how far their neighbors are at most, infinite as long as it is not known. Only
-    the first n_k candidates are looked at.
+    `reach` (n,) is how far their neighbors are at most, infinite as long as it is not known.
     """
-    k = min(int(graph.k[n_k - 1]), shard.n_points)
+    n_k, k = len(graph.k), min(int(graph.k[-1]), shard.n_points)
     if not len(rows) or not k:
         empty, last = Found(NOBODY, NOBODY, NOBODY, np.empty(0)), np.empty((0, n_k), dtype=np.int64)
         return Meeting(empty, NOBODY, NOBODY, NOBODY, None, NOBODY, last)
     queries, reach = points[rows], reach[rows]
-    radii = graph.radii[:, :n_k] if knowledge.enters else None
+    radii = graph.radii if knowledge.enters else None
     near = shard.search.arrivals(queries, np.arange(1, k + 1), radii)
     flat = near.forward.ravel()
     distances = shard.search.between(queries, np.repeat(np.arange(len(rows)), k), flat)
@@ -98,7 +93,7 @@ def meet(
     touched, described = np.unique(near.reverse_point), None
     if knowledge.nearest:
         codes, touched = shard.codes[touched], NOBODY
-        described = describe(shard, graph, None, None, codes, knowledge.structure, False, n_k)
+        described = describe(shard, graph, None, None, codes, knowledge.structure, False)
     return Meeting(
         found,
         rows[near.reverse_row].astype(np.int32),
@@ -106,7 +101,7 @@ def meet(
         near.reverse_cell.astype(np.min_scalar_type(n_k)),
         described,
         shard.codes[touched],
-        graph.codes[touched][:, graph.k[:n_k] - 1],
+        graph.codes[touched][:, graph.k - 1],
     )
 
 
@@ -116,19 +111,10 @@ def meet_at_home(
     knowledge: Knowledge,
     points: np.ndarray,
     boxes: Boxes,
-    n_k: int,
 ) -> Meeting:
     """What the new rows whose home this shard is meet in it."""
     rows = np.flatnonzero(home_of(points, boxes, shard.plan) == shard.number)
-    return meet(shard, graph, knowledge, points, rows, np.full(len(points), np.inf), n_k)
-
-
-def meet_again(
-    shard: Shard, graph: ShardGraph, knowledge: Knowledge, points: np.ndarray
-) -> Meeting:
-    """What the few new rows that ask for more meet in a shard at all candidates."""
-    rows, reach = np.arange(len(points)), np.full(len(points), np.inf)
-    return meet(shard, graph, knowledge, points, rows, reach, len(graph.k))
+    return meet(shard, graph, knowledge, points, rows, np.full(len(points), np.inf))
 
 
 def reach_after(points: np.ndarray, met: Sequence[Meeting], k: int) -> np.ndarray:
@@ -149,7 +135,6 @@ def meet_elsewhere(
     points: np.ndarray,
     boxes: Boxes,
     reach: np.ndarray,
-    n_k: int,
 ) -> Meeting:
     """What the other new rows meet in a shard that is near enough to matter to them."""
     if not shard.n_points:
@@ -158,15 +143,15 @@ def meet_elsewhere(
         gap = boxes.gap(shard.plan.space, points, shard.number)
         near = gap <= reach
         if knowledge.enters:
-            near |= gap <= widest(graph, n_k)
+            near |= gap <= widest(graph)
         near &= home_of(points, boxes, shard.plan) != shard.number
         rows = np.flatnonzero(near)
-    return meet(shard, graph, knowledge, points, rows, reach, n_k)
+    return meet(shard, graph, knowledge, points, rows, reach)
 
 
-def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge, n_k: int) -> Arrived:
+def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge) -> Arrived:
     """All meetings of new rows put together."""
-    k = int(knowledge.candidates.k[n_k - 1])
+    k = int(knowledge.candidates.k[-1])
     n = len(points)
     none = Lists(np.empty((n, 0), dtype=np.int64), np.empty((n, 0)))
     forward = merge(none, [meeting.found for meeting in met], k).codes
@@ -180,7 +165,6 @@ def arrive(points: np.ndarray, met: Sequence[Meeting], knowledge: Knowledge, n_k
         wanted = [code, forward.ravel()]
         wanted += [part for meeting in met for part in (meeting.touched, meeting.last.ravel())]
     return Arrived(
-        n_k,
         forward,
         row[order].astype(np.int64),
         code[order],
@@ -195,12 +179,12 @@ def average_new(
     described: Sequence[Described],
     knowledge: Knowledge,
     likelihood: TrainingSum | KnownPosteriors,
-) -> Answer:
+) -> Average:
     """Class probabilities and all else that is known of new rows.
 
     `described` are the points that `arrived` wants to be.
     """
-    plan, k = knowledge.plan, knowledge.candidates.k[: arrived.n_k]
+    plan, k = knowledge.plan, knowledge.candidates.k
     # A point that rows of its shard and of others met is there twice, and taken once.
     described = [*arrived.described, *described]
     codes = np.concatenate([NOBODY, *(part.codes for part in described)])
@@ -224,7 +208,7 @@ def average_new(
         if STRUCTURES[knowledge.structure].needs_both:
             mutual = np.full(lists.shape, NEVER, dtype=np.int64)
             mutual[:n, k - 1] = np.concatenate([part.mutual for part in described])
-    graph = SmallGraph(knowledge.candidates.k, lists, np.empty((0, 0)), mutual_cell=mutual)
+    graph = SmallGraph(k, lists, np.empty((0, 0)), mutual_cell=mutual)
     point = place(arrived.pair_code)
     by_point = np.lexsort((point, arrived.pair_row))
     arrivals = Arrivals(
@@ -235,25 +219,3 @@ def average_new(
     )
     rows = NewPoints(knowledge.structure, graph, arrivals)
     return average_rows(knowledge, likelihood, graph, table, labels, rows, None)
-
-
-def points_asking(points: np.ndarray, answer: Answer) -> np.ndarray:
-    """The new rows that have to be searched for again."""
-    return points[answer.asking]
-
-
-def average_farther(
-    answer: Answer,
-    arrived: Arrived,
-    described: Sequence[Described],
-    knowledge: Knowledge,
-    likelihood: TrainingSum | KnownPosteriors,
-) -> Answer:
-    """The answer with what is known of the rows that asked, searched for again (`arrived`)."""
-    if not len(answer.asking):
-        return answer
-    better, whole = average_new(arrived, described, knowledge, likelihood).average, {}
-    for name in (field.name for field in fields(Average)):
-        whole[name] = getattr(answer.average, name).copy()
-        whole[name][answer.asking] = getattr(better, name)
-    return Answer(Average(**whole), NOBODY)

@@ -1,8 +1,7 @@
 """The posterior of beta for each candidate of K, from the labels of all shards.
 
 Little data are brought together. Patterns of labels are counted in each shard and added up, all of
-them in one place or a few candidates at a time; so the sums do not depend on the shards. With many
-classes patterns do not repeat, and each shard sums its own terms.
+them in one place or a few candidates at a time; so the sums do not depend on the shards.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import numpy as np
 from kfree.candidates import Candidates
 from kfree.inference.prior import GammaPrior
 from kfree.inference.quadrature import BetaPosterior, integrate
-from kfree.likelihood.training_sum import GROUP_ENTRIES
 from kfree.shards import counting
 from kfree.shards.engine import Engine, as_it_is
 from kfree.shards.rows import Plan
-from kfree.training import KnownPosteriors, beta_posterior, together
+from kfree.training import KnownPosteriors, beta_posterior
 
 # Up to so many neighbors in all (8 MB as labels), the training sum is made in one place.
 FEW_NEIGHBORS = 1 << 20
@@ -26,8 +24,8 @@ FEW_NEIGHBORS = 1 << 20
 # the rows to be predicted. More of them are added up for a few candidates of K at a time, about so
 # many patterns.
 FEW_PATTERNS = 1 << 17
-# What goes along then are posteriors of beta; with many classes, where few points decide, also one
-# that allows for open labels of this slope: of rows that enter hundreds of neighborhoods at once.
+# What goes along then are two posteriors of beta. The second allows for open labels of this slope:
+# of rows that enter hundreds of neighborhoods at once.
 LARGE_SLOPE = 300.0
 
 
@@ -57,35 +55,23 @@ def find_posteriors(
         whole = task("likelihood", counting.whole_sum, shards, around, n_classes)
         (likelihood,) = engine.keep([whole])
         return integrated(likelihood), likelihood
-    if counting.few(n_classes):
-        engine.tell("patterns of labels")
-        terms = engine.keep(
-            [
-                task("count-patterns", counting.count_shard, *pair, at=s)
-                for s, pair in enumerate(each)
-            ]
-        )
-        numbers = [
-            task("n-patterns", counting.n_patterns, part, len(candidates), at=s)
-            for s, part in enumerate(terms)
-        ]
-        number = np.sum(engine.fetch(numbers), axis=0)
-        engine.tell("the posterior of K and beta")
-        if number.sum() <= FEW_PATTERNS or not average:
-            whole = task("add-patterns", counting.add_up, terms)
-            merged = task("likelihood", counting.MergedSum, whole, len(candidates))
-            (likelihood,) = engine.keep([merged])
-            engine.forget(terms)
-            return integrated(likelihood), likelihood
-        known = _by_candidates(engine, terms, number, prior)
-    elif average:
-        engine.tell("the posterior of K and beta, by sums over shards")
-        known = _by_shards(engine, each, candidates.k, prior, plan)
-    else:
-        raise ValueError(
-            "average=False is offered on Dask up to 16 classes, where patterns of labels repeat "
-            f"and can be carried along; there are {n_classes}."
-        )
+    engine.tell("patterns of labels")
+    terms = engine.keep(
+        [task("count-patterns", counting.count_shard, *pair, at=s) for s, pair in enumerate(each)]
+    )
+    numbers = [
+        task("n-patterns", counting.n_patterns, part, len(candidates), at=s)
+        for s, part in enumerate(terms)
+    ]
+    number = np.sum(engine.fetch(numbers), axis=0)
+    engine.tell("the posterior of K and beta")
+    if number.sum() <= FEW_PATTERNS or not average:
+        whole = task("add-patterns", counting.add_up, terms)
+        merged = task("likelihood", counting.MergedSum, whole, len(candidates))
+        (likelihood,) = engine.keep([merged])
+        engine.forget(terms)
+        return integrated(likelihood), likelihood
+    known = _by_candidates(engine, terms, number, prior)
     return known.each[0], task("likelihood", as_it_is, known)
 
 
@@ -112,35 +98,7 @@ def _by_candidates(
                 values.append(task("log-likelihood", counting.evaluate, part, *args))
         return counting.in_order_of_candidates(engine.fetch(values))
 
-    return KnownPosteriors((integrate(log_likelihood, len(number), prior),))
-
-
-def _by_shards(
-    engine: Engine, each: list, k: np.ndarray, prior: GammaPrior, plan: Plan
-) -> KnownPosteriors:
-    """The posteriors of beta, where each shard sums its own terms."""
-    task, parts = engine.task, []
-    largest = -(-plan.n_points // plan.n_shards)  # shards have about as many rows
-    size = largest * np.minimum(k, len(plan.classes))
-    for which in counting.groups_of_candidates(size, GROUP_ENTRIES):
-        sums = engine.keep(
-            [
-                task("curves", counting.shard_curves, *pair, which, at=s)
-                for s, pair in enumerate(each)
-            ]
-        )
-
-        def log_likelihood(
-            beta: np.ndarray, derivatives: bool, some: np.ndarray, sums: list = sums
-        ) -> tuple:
-            values = [
-                task("log-likelihood", counting.evaluate, part, beta, derivatives, some)
-                for part in sums
-            ]
-            return engine.fetch([task("sum", counting.sum_of_shards, values)])[0]
-
-        curves = integrate(log_likelihood, len(which), prior)
-        large = np.full(len(which), LARGE_SLOPE)
-        again = integrate(log_likelihood, len(which), prior, large, curves.mode)
-        parts.append((curves, again))
-    return KnownPosteriors(tuple(together(list(part)) for part in zip(*parts, strict=True)))
+    first = integrate(log_likelihood, len(number), prior)
+    large = np.full(len(number), LARGE_SLOPE)
+    again = integrate(log_likelihood, len(number), prior, large, first.mode)
+    return KnownPosteriors((first, again))

@@ -7,7 +7,7 @@ than a label there. New rows (`new_rows`) and held-out rows (`held_out_rows`) ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import numpy as np
@@ -22,8 +22,6 @@ from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.graph import NeighborGraph
 from kfree.neighbors.search import Search
 from kfree.neighbors.structures import STRUCTURES, Neighborhoods, OpenRows
-from kfree.reach import n_usual_candidates
-from kfree.shards.lists import NOBODY
 from kfree.shards.rows import Plan
 from kfree.training import KnownPosteriors, Model
 
@@ -52,24 +50,11 @@ class Knowledge:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What is known of new rows, and which of them ask to be searched for farther."""
-
-    average: Average
-    asking: np.ndarray  # (n,) rising
-
-
-@dataclass(frozen=True)
 class SmallGraph(NeighborGraph):
     """The lists of a few points, with what cannot be read off these lists given besides."""
 
     reverse: tuple | None = None  # type: ignore[assignment]
     mutual_cell: np.ndarray | None = None  # type: ignore[assignment]
-
-
-def n_usual(knowledge: Knowledge) -> int:
-    """With how many of the candidates new rows are searched for at first."""
-    return n_usual_candidates(small_model(knowledge, None, None, None, None))
 
 
 def average_rows(
@@ -80,30 +65,20 @@ def average_rows(
     labels: np.ndarray,
     rows: OpenRows,
     own_labels: np.ndarray | None,
-) -> Answer:
+) -> Average:
     """The library's own averages, of blocks of rows."""
-    n_classes, asked = len(knowledge.plan.classes), [NOBODY]
+    n_classes = len(knowledge.plan.classes)
     model = small_model(knowledge, graph, table, labels, likelihood)
     work: Callable = average_by_quadrature if knowledge.average else optimal_by_quadrature
     every = OpenLabels(rows, table, labels, n_classes, knowledge.joint, own_labels)
-
-    def note(which: np.ndarray) -> OpenLabels:
-        """Rows that ask to be searched for farther: not here, where only tables are known."""
-        asked.append(which)
-        return known.take(which)
-
-    known = every
-    if rows.n_candidates < model.n_k:
-        every = replace(every, farther=note)
-    step = block_rows(model, knowledge.joint, "quadrature")
+    step = block_rows(model, "quadrature")
     starts = range(0, rows.n_rows, step)
     if not len(starts):
         n_k = model.n_k
         shapes = ((0, n_k), (0, n_classes), (0, n_classes), (0,), (0,))
-        return Answer(Average(*(np.empty(shape) for shape in shapes)), NOBODY)
+        return Average(*(np.empty(shape) for shape in shapes))
     parts = [every.take(np.arange(a, min(a + step, rows.n_rows))) for a in starts]
-    average = join_averages([work(model, part) for part in parts])
-    return Answer(average, np.unique(np.concatenate(asked)))
+    return join_averages([work(model, part) for part in parts])
 
 
 def small_model(

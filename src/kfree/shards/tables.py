@@ -109,22 +109,20 @@ def describe(
     wanted: np.ndarray,
     structure: str,
     with_last: bool,
-    n_k: int,
 ) -> Described:
-    """The points of this shard among the `wanted` codes (n,), rising, for n_k candidates."""
+    """The points of this shard among the `wanted` codes (n,), rising."""
     wanted = wanted[shard_of(wanted, shard.plan) == shard.number]
     points = np.searchsorted(shard.codes, wanted)
-    k = graph.k[:n_k]
-    some = ShardGraph(k, graph.codes[points, : k[-1]], graph.radii[points, :n_k])
+    some = ShardGraph(graph.k, graph.codes[points], graph.radii[points])
     none = np.empty((len(points), 0), dtype=np.int64)
     if table is None:
         around = label_table(shard.plan, some, None, structure)
         labels = around.neighbors.reshape(len(points), some.codes.shape[1])
         return Described(wanted, labels, None, none, none)
-    around = label_table(shard.plan, some, _take(table, points, n_k), structure)
+    around = label_table(shard.plan, some, _take(table, points), structure)
     if not with_last:
         return Described(wanted, none, around, none, none)
-    last = some.codes[:, k - 1]
+    last = some.codes[:, graph.k - 1]
     if not STRUCTURES[structure].needs_both or incoming is None:
         return Described(wanted, none, around, last, none)
     # Where the K-th neighbor has the point as a neighbor too, an edge comes in from it.
@@ -163,11 +161,9 @@ def join_tables(
     )
 
 
-def _take(table: ShardTable, points: np.ndarray, n_k: int) -> ShardTable:
-    """The neighborhoods of some of the points at the first n_k candidates."""
+def _take(table: ShardTable, points: np.ndarray) -> ShardTable:
+    """The neighborhoods of some of the points."""
     owner, edge = expand(table.indptr, points)
-    inside = table.cell[edge] < n_k
-    owner, edge = owner[inside], edge[inside]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(points)))])
     return ShardTable(indptr, table.codes[edge], table.cell[edge])
 

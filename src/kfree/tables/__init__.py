@@ -3,7 +3,7 @@
 from kfree.tables.messages import TableError, TableWarning
 from kfree.tables.odd_rows import OddRows, without_odd_rows
 from kfree.tables.preparation import TablePreparation
-from kfree.tables.reading import read_blocks, read_cells, read_table
+from kfree.tables.reading import read_blocks, read_cells
 from kfree.tables.target import split_target
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "TableWarning",
     "read_blocks",
     "read_cells",
-    "read_table",
     "split_target",
     "without_odd_rows",
 ]

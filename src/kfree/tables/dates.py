@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-# How dates are written, with a pattern that keeps numbers from being read as dates.
-DATES = {
-    "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"),
-    "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
-    "%d.%m.%Y %H:%M": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}"),
-    "%d.%m.%y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{2}"),
-    "%Y/%m/%d": re.compile(r"\d{4}/\d{1,2}/\d{1,2}"),
-    "%d/%m/%Y": re.compile(r"\d{1,2}/\d{1,2}/\d{4}"),
-    "%m/%d/%Y": re.compile(r"\d{1,2}/\d{1,2}/\d{4}"),
-    "%d/%m/%Y %H:%M": re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}"),
-    "%m/%d/%Y %H:%M": re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}"),
-    "%d-%m-%Y": re.compile(r"\d{1,2}-\d{1,2}-\d{4}"),
-    "%d %b %Y": re.compile(r"\d{1,2} [A-Za-z]{3} \d{4}"),
-    "%d-%b-%Y": re.compile(r"\d{1,2}-[A-Za-z]{3}-\d{4}"),
-    "%b %d, %Y": re.compile(r"[A-Za-z]{3} \d{1,2}, \d{4}"),
-    "%H:%M": re.compile(r"\d{1,2}:\d{2}"),
-    "%H:%M:%S": re.compile(r"\d{1,2}:\d{2}:\d{2}"),
+# How days are written, with a pattern that keeps numbers from being read as dates.
+DAYS = {
+    "%d.%m.%Y": r"\d{1,2}\.\d{1,2}\.\d{4}",
+    "%d.%m.%y": r"\d{1,2}\.\d{1,2}\.\d{2}",
+    "%Y/%m/%d": r"\d{4}/\d{1,2}/\d{1,2}",
+    "%d/%m/%Y": r"\d{1,2}/\d{1,2}/\d{4}",
+    "%m/%d/%Y": r"\d{1,2}/\d{1,2}/\d{4}",
+    "%d-%m-%Y": r"\d{1,2}-\d{1,2}-\d{4}",
+    "%m-%d-%Y": r"\d{1,2}-\d{1,2}-\d{4}",
+    "%d %b %Y": r"\d{1,2} [A-Za-z]{3} \d{4}",
+    "%d %B %Y": r"\d{1,2} [A-Za-z]{3,9} \d{4}",
+    "%d-%b-%Y": r"\d{1,2}-[A-Za-z]{3}-\d{4}",
+    "%b %d, %Y": r"[A-Za-z]{3} \d{1,2}, \d{4}",
+    "%B %d, %Y": r"[A-Za-z]{3,9} \d{1,2}, \d{4}",
 }
-# Times of day; the day is the same for all.
-TIMES = ("%H:%M", "%H:%M:%S")
+# And times of day, alone or after the day.
+CLOCKS = {
+    "%H:%M": r"\d{1,2}:\d{2}",
+    "%H:%M:%S": r"\d{1,2}:\d{2}:\d{2}",
+    "%I:%M %p": r"\d{1,2}:\d{2} [A-Za-z]{2}",
+    "%I:%M:%S %p": r"\d{1,2}:\d{2}:\d{2} [A-Za-z]{2}",
+}
+DATES = {
+    date_format: re.compile(pattern)
+    for date_format, pattern in {
+        "ISO8601": r"\d{4}-\d{2}-\d{2}([A-Za-z ]\d{2}:\d{2}.*)?",
+        "%Y-%m": r"\d{4}-\d{2}",
+        **DAYS,
+        **{f"{day} {clock}": rf"{DAYS[day]} {CLOCKS[clock]}" for day in DAYS for clock in CLOCKS},
+        **CLOCKS,
+    }.items()
+}
+# Between the formats of a column whose dates are written in several ways.
+BAR = "|"
+# What a date looks like: 00.00.0000. A column of dates has few such shapes, free text has many.
+SHAPE = str.maketrans(
+    {
+        **{chr(48 + i): "0" for i in range(10)},
+        **{chr(i): "a" for i in (*range(65, 91), *range(97, 123))},
+    }
+)
+LONGEST_SHAPE = 40
+MOST_SHAPES = 200
 # Read one way although another would fit as well.
-DAY_FIRST = {"%d/%m/%Y": "%m/%d/%Y", "%d/%m/%Y %H:%M": "%m/%d/%Y %H:%M"}
+DAY_FIRST = {f: "%m" + f[2] + "%d" + f[5:] for f in DATES if f.startswith(("%d/%m", "%d-%m"))}
 # What repeats, its length in days, and over how many days dates must be spread for it to tell
 # anything that the day itself does not.
 CIRCLES = {"weekday": (7.0, 14.0), "season": (365.2425, 366.0), "time of day": (1.0, 0.0)}
@@ -37,23 +61,53 @@ CIRCLES = {"weekday": (7.0, 14.0), "season": (365.2425, 366.0), "time of day": (
 WEEK_BEGINS = 3.0
 
 
-def find_format(texts: Sequence[str], most: float) -> tuple[str, np.ndarray] | None:
-    """How texts write dates, and the days; None if fewer than the share `most` are dates."""
+def find_format(texts: Sequence[str], most: float) -> str | None:
+    """How texts write dates; None if fewer than the share `most` are dates.
+
+    Where no single format serves, several with bars between: each cell is read by the first that
+    fits. Month/day/year and day/month/year are never among the same.
+    """
     needed = most * len(texts)
+    shapes = Counter(text[:LONGEST_SHAPE].translate(SHAPE) for text in texts).most_common(
+        MOST_SHAPES
+    )
+    if sum(n for _, n in shapes) < needed:
+        return None
+    days = {}
     for date_format, pattern in DATES.items():
-        if sum(pattern.fullmatch(text) is not None for text in texts) >= needed:
-            days = days_of_texts(texts, date_format)
-            if np.isfinite(days).sum() >= needed:
-                return date_format, days
-    return None
+        if any(pattern.fullmatch(shape) for shape, _ in shapes):
+            days[date_format] = days_of_texts(texts, date_format)
+            if np.isfinite(days[date_format]).sum() >= needed:
+                return date_format
+    read = {date_format: int(np.isfinite(found).sum()) for date_format, found in days.items()}
+    weaker = {
+        one if read.get(one, 0) < read.get(other, 0) else other for one, other in DAY_FIRST.items()
+    }
+    together, there = [], np.zeros(len(texts), dtype=bool)
+    for date_format, found in days.items():
+        more = np.isfinite(found) & ~there
+        if more.any() and date_format not in weaker and date_format not in CLOCKS:
+            together.append(date_format)
+            there |= more
+    return BAR.join(together) if there.sum() >= needed else None
+
+
+def month_first(date_format: str) -> str:
+    """The same format, but for 03/04/2024 and 03-04-2024, which begin with the month."""
+    return BAR.join(DAY_FIRST.get(part, part) for part in date_format.split(BAR))
+
+
+def is_month_first(date_format: str) -> bool:
+    """Whether dates are written as 12/31/2024 or 12-31-2024."""
+    return any(part in DAY_FIRST.values() for part in date_format.split(BAR))
 
 
 def reads_both_ways(texts: Sequence[str], date_format: str) -> bool:
     """Whether day/month/year was taken although month/day/year reads every date as well."""
-    if date_format not in DAY_FIRST:
+    if month_first(date_format) == date_format:
         return False
     there = np.isfinite(days_of_texts(texts, date_format))
-    other = np.isfinite(days_of_texts(texts, DAY_FIRST[date_format]))
+    other = np.isfinite(days_of_texts(texts, month_first(date_format)))
     return bool((other >= there).all())
 
 
@@ -61,7 +115,14 @@ def days_of_texts(texts: Sequence[str | None], date_format: str) -> np.ndarray:
     """Days since 1970; NaN for what is not a date of this format."""
     import pandas as pd
 
-    return _days(pd.to_datetime(pd.Series(texts, dtype=object), **_options(date_format)))
+    days = np.full(len(texts), np.nan)
+    for part in date_format.split(BAR):
+        fits = DATES[part].fullmatch
+        rest = [i for i, t in enumerate(texts) if t is not None and np.isnan(days[i]) and fits(t)]
+        if rest:
+            cells = pd.Series([texts[i] for i in rest], dtype=object)
+            days[rest] = _days(pd.to_datetime(cells, format=part, errors="coerce", utc=True))
+    return days
 
 
 def days_of_values(column: Any) -> np.ndarray:
@@ -101,10 +162,6 @@ def on_circle(days: np.ndarray, circle: str) -> np.ndarray:
     angle = 2 * np.pi * (days + (WEEK_BEGINS if circle == "weekday" else 0.0)) / length
     points = np.stack([np.sin(angle), np.cos(angle)], axis=1) / np.sqrt(0.5)
     return np.where(np.isfinite(points), points, 0.0)
-
-
-def _options(date_format: str) -> dict[str, Any]:
-    return {"format": date_format, "errors": "coerce", "utc": True}
 
 
 def _days(dates: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from kfree.plain_text import quoted
 from kfree.tables import dates
 from kfree.tables.cells import Cells, unreadable
-from kfree.tables.numbers import EITHER, Reading, Style
+from kfree.tables.numbers import EITHER, Reading, Style, signs_of
 from kfree.tables.units import LIMIT, bare
 
 Kind = Literal["number", "date", "category", "text", "left out"]
@@ -54,6 +54,8 @@ class Column:
     reading: Reading | None = None
     example: str = ""  # a number that is not written as a computer writes it
     example_value: float = 0.0
+    # Currencies, if there are several; "%" and "" if some numbers only are percentages.
+    signs: tuple[str, ...] = ()
 
 
 def judge(
@@ -93,14 +95,17 @@ def judge(
         return Column(name, "left out", "it is empty")
     if category:
         return _judge_category(present, texts, name)
+    if read is not None and np.isinf(read[0]).sum() == len(present):
+        return Column(name, "left out", "it has no finite number")
     if read is not None and _are_numbers(*read, len(present)):
         numbers, reading = read
         found = Column(name, "number", style=reading.style, reading=reading, unit=unit)
         found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, found))
+        if found.example:
+            found = replace(found, signs=_contradicting(texts))
         return _judge_numbers(numbers, found, keep)
-    dated = dates.find_format(present, MOST)
-    if dated is not None:
-        date_format, days = dated
+    date_format = dates.find_format(present, MOST)
+    if date_format is not None:
         days = dates.days_of_texts(texts, date_format)
         found = Column(name, "date", date_format=date_format, **_wrong(texts, days))
         found = replace(found, either_date=dates.reads_both_ways(present, date_format))
@@ -114,6 +119,21 @@ def judge(
         n_missing = len(texts) - len(present)
         return Column(name, "text", n_missing=n_missing, n_values=n_values)
     return _judge_category(present, texts, name)
+
+
+def settle_dates(columns: list[Column]) -> list[Column]:
+    """Dates that can be read both ways, as the other columns are, if these can be read in one only.
+
+    03/04/2024 is a day of March beside a column that has 12/31/2024.
+    """
+    settled = [c.date_format for c in columns if c.kind == "date" and not c.either_date]
+    by_month = any(dates.is_month_first(f) for f in settled)
+    if not by_month or any(dates.month_first(f) != f for f in settled):
+        return columns
+    return [
+        replace(c, date_format=dates.month_first(c.date_format)) if c.either_date else c
+        for c in columns
+    ]
 
 
 def _is_one_word(texts: Sequence[str]) -> bool:
@@ -173,6 +193,15 @@ def _example(texts: list[str | None], numbers: np.ndarray, found: Column) -> dic
     # That a limit was taken as a number is what people would least expect.
     text, number = next((pair for pair in odd if LIMIT.match(pair[0])), odd[0])
     return {"example": text, "example_value": number}
+
+
+def _contradicting(texts: list[str | None]) -> tuple[str, ...]:
+    """The signs of numbers that do not compare: dollars and euros, percentages and plain ones."""
+    signs = [sign for sign, _ in signs_of(texts).most_common()]
+    if "%" in signs and len(signs) > 1:
+        return tuple(signs)
+    currencies = tuple(sign for sign in signs if sign)
+    return currencies if len(currencies) > 1 else ()
 
 
 def _is_plain(text: str, number: float) -> bool:

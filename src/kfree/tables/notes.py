@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kfree.plain_text import quoted
 from kfree.tables.categories import MOST_CATEGORIES
-from kfree.tables.dates import DAY_FIRST, TIMES
+from kfree.tables.dates import BAR, CLOCKS, is_month_first, month_first
 from kfree.tables.kinds import Column
 from kfree.tables.messages import cells_of, count, joined, listed, not_read
 
@@ -28,8 +28,8 @@ def _of(columns: Iterable[Column], *kinds: str) -> list[Column]:
 def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> list[str]:
     found = []
     numbers, dates = _of(columns, "number"), _of(columns, "date")
-    times = [column for column in dates if column.date_format in TIMES]
-    dates = [column for column in dates if column.date_format not in TIMES]
+    times = [column for column in dates if column.date_format in CLOCKS]
+    dates = [column for column in dates if column.date_format not in CLOCKS]
     categories, texts = _of(columns, "category"), _of(columns, "text")
     if numbers:
         found.append(
@@ -96,12 +96,39 @@ def _readings(columns: Sequence[Column]) -> list[str]:
                 f"{name} has points and commas that cannot both be decimal marks; "
                 f"{quoted(column.reading.style.decimal)} was taken as the decimal mark."
             )
-        if column.kind == "date" and column.date_format in DAY_FIRST:
-            either = ", though month/day/year fits as well" if column.either_date else ""
-            found.append(f"The dates of {name} were read as day/month/year{either}.")
+        if column.signs:
+            found.append(_signs(column, name))
+        if column.kind == "date":
+            found += _dates(column, name)
         if column.n_unreadable:
             noun = "number" if column.kind == "number" else "date"
             found.append(not_read(column.name, column.n_unreadable, noun, column.unreadable))
+    return found
+
+
+def _signs(column: Column, name: str) -> str:
+    """That numbers of a column are not all of one kind."""
+    if "%" in column.signs:
+        return (
+            f"{name} has numbers with a percent sign and others without: 5% was taken as 0.05, and "
+            "5 as 5."
+        )
+    return (
+        f"{name} has several currencies, {listed(column.signs)}: the amounts were taken as they "
+        "are, not converted."
+    )
+
+
+def _dates(column: Column, name: str) -> list[str]:
+    """How the dates of a column were read, where that is not plain."""
+    found, ways = [], column.date_format.split(BAR)
+    if len(ways) > 1:
+        found.append(f"The dates of {name} are written in {len(ways)} ways.")
+    if month_first(column.date_format) != column.date_format:
+        either = ", though month/day/year fits as well" if column.either_date else ""
+        found.append(f"The dates of {name} were read as day/month/year{either}.")
+    elif column.either_date and is_month_first(column.date_format):
+        found.append(f"The dates of {name} were read as month/day/year, as in other columns.")
     return found
 
 

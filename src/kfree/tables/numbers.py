@@ -32,7 +32,7 @@ CURRENCY = (
 WRITTEN = re.compile(
     rf"(?P<open>\()?\s*(?P<sign>[+{MINUS}]?)\s*(?P<before>{CURRENCY})?\s*(?P<sign2>[+{MINUS}]?)\s*"
     rf"(?P<digits>[.,]?\d(?:[\d.,{SPACES}{APOSTROPHES}]*\d)?[.,]?)(?P<exponent>[eE][+\-]?\d+)?"
-    rf"\s*(?P<after>%|{CURRENCY})?\s*(?P<close>\))?"
+    rf"(?P<behind>[{MINUS}]?)\s*(?P<after>%|{CURRENCY})?\s*(?P<close>\))?"
 )
 GROUPED = re.compile(rf"\d{{1,3}}(?:[{SPACES}{APOSTROPHES}]\d{{3}})+(?=[.,]|$)")
 # 1,006 or 1.006: either way. A leading zero sets no thousands apart.
@@ -173,6 +173,14 @@ def decide(found: Evidence, elsewhere: Evidence, hint: str = POINT) -> Reading:
     return Reading(Style(hint, OTHER[hint]), open=not (settled or everyday))
 
 
+def signs_of(texts: Iterable[str | None]) -> Counter[str]:
+    """How many texts have each currency or percent sign; "" is none."""
+    written = [WRITTEN.fullmatch(text) for text in texts if text is not None]
+    return Counter(
+        found["before"] or found["after"] or "" for found in written if found is not None
+    )
+
+
 def parsed(texts: Sequence[str | None], style: Style) -> np.ndarray:
     """The numbers (n_cells,) that texts are in a style; NaN for what is none."""
     number = _pattern(style)
@@ -229,9 +237,13 @@ def _one(text: str, style: Style, number: re.Pattern) -> float:
     written = WRITTEN.fullmatch(text)
     if written is None:
         return _infinite(text)
-    if bool(written["open"]) != bool(written["close"]) or (written["sign"] and written["sign2"]):
+    signs = [written[name] for name in ("sign", "sign2", "behind") if written[name]]
+    if bool(written["open"]) != bool(written["close"]) or len(signs) > 1:
         return np.nan
     digits = written["digits"]
+    # Some programs write the sign behind an amount; a mark of 2- at school is no amount.
+    if written["behind"] and style.decimal not in digits:
+        return np.nan
     if GROUPED.match(digits):
         for mark in SPACES + APOSTROPHES:
             digits = digits.replace(mark, "")
@@ -242,8 +254,7 @@ def _one(text: str, style: Style, number: re.Pattern) -> float:
     value = float(digits.replace(style.decimal, POINT) + (written["exponent"] or ""))
     if written["after"] == "%":
         value /= 100.0
-    minus = bool(written["open"]) or (written["sign"] or written["sign2"]) in tuple(MINUS)
-    return -value if minus else value
+    return -value if written["open"] or signs not in ([], ["+"]) else value
 
 
 def _infinite(text: str) -> float:

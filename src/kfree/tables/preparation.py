@@ -14,7 +14,7 @@ from kfree.plain_text import quoted
 from kfree.tables import dates, free_text, saved_state
 from kfree.tables.categories import learn_values, one_hot
 from kfree.tables.cells import Cells, as_frame, as_texts, cells_of_frame, plain_numbers
-from kfree.tables.kinds import Column, judge
+from kfree.tables.kinds import Column, judge, settle_dates
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
@@ -133,7 +133,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             for name, column in texts.items()
         }
         read = read_columns(numbers, given, dict.fromkeys(texts, hint))
-        self.columns_ = [
+        columns = [
             Column(name, "left out", "as asked for")
             if name in dropped
             else judge(
@@ -145,6 +145,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             )
             for name in frame.columns
         ]
+        self.columns_ = settle_dates(columns)
         self._learn_texts(cells, y)
         self._sort_columns()
         if not (self.numbers_ or self.categories_ or self.texts_):

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kfree.plain_text import quoted, shown
-from kfree.tables.cells import WIDE, as_texts
+from kfree.tables.cells import WIDE
 from kfree.tables.format import WESTERN, Format, detect
 from kfree.tables.messages import TableError
-from kfree.tables.numbers import COMMA, MISSING, POINT, Style, given_style, read_columns
+from kfree.tables.numbers import COMMA, POINT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,53 +31,14 @@ GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 # The column that a separator at the end of each row makes; no other can have this name.
 AFTER_LAST = "\0"
-# Larger whole numbers stay floats, which cannot hold them exactly anyway.
-LARGEST_INT = 2.0**53
-
-
-def read_table(
-    source: str | Path,
-    *,
-    n_rows: int | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> pd.DataFrame:
-    """Read a table: CSV, TSV or Parquet, compressed with gzip or not.
-
-    The encoding (UTF-8, UTF-16, Windows' western code page) and the separator (comma, semicolon,
-    tab or bar) of a text file are found from its beginning; the name of the file does not matter.
-    The first line holds the names of the columns. Empty cells, "NA", "NaN", "null", "None", "-" and
-    "?" are missing values. A column is read as numbers if all its cells are numbers, also with a
-    decimal comma, thousands set apart, a currency or a percent sign.
-
-    Parameters
-    ----------
-    source : str or Path
-        The file; "-" is standard input.
-    n_rows : int, default=None
-        Read only so many rows.
-    decimal, thousands : str, default=None
-        As in `TablePreparation`.
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Raises
-    ------
-    TableError
-        With one sentence, if the source cannot be read as a table.
-    """
-    if n_rows is None:
-        cells = read_cells(source)
-    else:
-        with _closing(read_blocks(source, rows=n_rows)) as blocks:
-            cells = next(blocks)
-    return typed(cells, given_style(decimal, thousands))
 
 
 def read_cells(source: str | Path) -> pd.DataFrame:
-    """Read a whole table as it is written.
+    """Read a whole table as it is written: CSV, TSV or Parquet, compressed with gzip or not.
+
+    The encoding (UTF-8, UTF-16, Windows' western code page) and the separator (comma, semicolon,
+    tab or bar) of a text file are found from its beginning; the name of the file does not matter.
+    The first line holds the names of the columns.
 
     Parameters
     ----------
@@ -88,7 +49,13 @@ def read_cells(source: str | Path) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Of a text file the texts of its cells as they stand, 007 and 1,50, and "" for empty ones; of
-        Parquet, which has types, values. `TablePreparation` takes either.
+        Parquet, which has types, values. `TablePreparation` takes either, and its `readable` gives
+        numbers where it takes cells as numbers.
+
+    Raises
+    ------
+    TableError
+        With one sentence, if the source cannot be read as a table.
     """
     import pandas as pd
 
@@ -124,36 +91,6 @@ def read_blocks(source: str | Path, *, rows: int | None = 10_000) -> Iterator[pd
             # Programs of countries with a decimal comma separate by semicolons.
             block.attrs["decimal"] = COMMA if form.separator == ";" else POINT
             yield block
-
-
-def typed(cells: pd.DataFrame, given: Style | None = None) -> pd.DataFrame:
-    """A table as it is written, with numbers where a column holds nothing else."""
-    import numpy as np
-    import pandas as pd
-
-    texts = {
-        str(name): as_texts(column)
-        for name, column in cells.items()
-        if pd.api.types.is_string_dtype(column.dtype) and hasattr(column, "str")
-    }
-    hint = cells.attrs.get("decimal", POINT)
-    read = read_columns(texts, given, dict.fromkeys(texts, hint))
-    values = {}
-    for name, column in texts.items():
-        numbers = read[name][0]
-        there = np.array([text is not None for text in column])
-        if there.any() and (np.isnan(numbers) == ~there).all():
-            whole = there.all() and (np.abs(numbers) < LARGEST_INT).all()
-            whole = whole and (numbers == np.round(numbers)).all()
-            values[name] = pd.Series(
-                numbers.astype(np.int64) if whole else numbers, index=cells.index
-            )
-        else:
-            stripped = [None if t in MISSING else t for t in cells[name].str.strip()]
-            values[name] = pd.Series(stripped, index=cells.index, dtype=cells[name].dtype)
-    return pd.DataFrame(
-        {name: values.get(str(name), cells[name]) for name in cells.columns}, index=cells.index
-    )
 
 
 def _text_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[pd.DataFrame]:
@@ -275,14 +212,6 @@ def _opened(source: str | Path) -> Iterator[tuple[bytes, BinaryIO]]:
 
 def _name(source: str | Path) -> str:
     return "Standard input" if str(source) == STANDARD else quoted(source, 200)
-
-
-@contextmanager
-def _closing(blocks: Any) -> Iterator[Any]:
-    try:
-        yield blocks
-    finally:
-        blocks.close()
 
 
 @contextmanager

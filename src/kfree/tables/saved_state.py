@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kfree.tables.categories import OTHER
-from kfree.tables.dates import CIRCLES, DATES
+from kfree.tables.dates import BAR, CIRCLES, DATES
 from kfree.tables.free_text import TextMap
 from kfree.tables.kinds import Column
 from kfree.tables.numbers import COMMA, POINT, Reading, Style
@@ -82,7 +82,8 @@ def check(prepare: Any) -> None:
     names = [column.name for column in prepare.columns_]
     _demand(len(set(names)) == len(names) and all(isinstance(n, str) for n in names), "columns")
     _demand(all(column.kind in KINDS for column in prepare.columns_), "columns")
-    _demand(all(f == "" or f in DATES for f in prepare.date_formats_.values()), "dates")
+    formats = [part for f in prepare.date_formats_.values() if f for part in f.split(BAR)]
+    _demand(all(part in DATES for part in formats), "dates")
     _demand(_is_texts([column.unit for column in prepare.columns_]), "numbers")
     for column in prepare.columns_:
         if column.style is not None:
@@ -143,6 +144,7 @@ def _kind(values: dict[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(Column)} - {"name"}
     _demand(isinstance(values, dict) and set(values) <= known, "columns")
     values = {"kind": USUAL.kind, **values}
+    values["signs"] = tuple(values.get("signs", ()))
     if values.get("style") is not None:
         values["style"] = Style(**values["style"])
     if values.get("reading") is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from kfree.plain_text import quoted
 from kfree.tables.cells import Cells, as_frame, cells_of_column
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
-from kfree.tables.numbers import POINT, read_columns
+from kfree.tables.numbers import POINT, read_columns, signs_of
 
 # From how many different values on, and from which share of the rows on, a column of whole numbers
 # or texts is something other than classes.
@@ -22,6 +22,8 @@ MANY_SHARE = 0.5
 N_TITLES = 10
 # Whole numbers beyond this are not exact.
 LARGEST_LABEL = 2.0**53
+# Arrays of text give every row the room of the longest.
+LONGEST_LABEL = 1_000
 
 warn = partial(warnings.warn, category=TableWarning, stacklevel=3)
 
@@ -72,6 +74,12 @@ def split_target(
     if not there.any():
         raise TableError(f"The column {quoted(target)} has no labels: all its cells are empty.")
     values, counts = np.unique(labels, return_counts=True)
+    if len(values) > MANY_VALUES and labels.dtype.kind == "i":
+        say(
+            f"The {count(len(values), 'different number')} of {quoted(target)} were taken as "
+            "classes without an order; if they are a quantity, put them into a few classes, or use "
+            "a regression."
+        )
     if len(values) == 1:
         raise TableError(
             f"The column {quoted(target)} has only one class, {quoted(values[0])}; "
@@ -127,8 +135,15 @@ def _labels_of(
     _say_alike(column, there, target, say)
     hints = {target: frame.attrs.get("decimal", POINT)}
     numbers = read_columns({target: texts}, None, hints)[target][0][there]
-    if there.any() and not np.isnan(numbers).any():
+    # Classes called 10% and 20% are names, as $5 is.
+    if there.any() and not np.isnan(numbers).any() and set(signs_of(texts)) <= {""}:
         return _whole(numbers, target), there
+    longest = max((text for text in texts if text is not None), key=len, default="")
+    if len(longest) > LONGEST_LABEL:
+        raise TableError(
+            f"The column {quoted(target)} holds a text of {len(longest):,} characters, "
+            f"{quoted(longest)}, which is no name of a class."
+        )
     labels = np.array([text for text in texts if text is not None], dtype=str)
     _refuse_too_many(labels, target, "almost every row has a value of its own")
     return labels, there
