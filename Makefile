@@ -40,8 +40,10 @@ docs: $(VENV)/.has-docs ## the documentation with its gallery, in build/docs
 	$(RUN) -m sphinx -W --keep-going -b html docs build/docs
 	@echo "Open build/docs/index.html"
 
-bench: $(VENV)/.has-bench ## times beside scikit-learn's: writes docs/performance.md; options in ARGS="--quick"
+# Options that only the first of the two knows leave the second out.
+bench: $(VENV)/.has-bench $(VENV)/.has-scale ## times beside scikit-learn's, then make scale: writes docs/performance.md; options in ARGS="--quick"
 	@$(RUN) -m benchmarks.speed $(ARGS)
+	@$(if $(filter-out --quick --fresh,$(ARGS)),,$(RUN) -m benchmarks.dask_shards $(ARGS))
 
 memory: $(VENV)/.has-demo ## memory by rows and features: writes the table of docs/many_rows.md; minutes
 	@$(RUN) -m benchmarks.memory $(ARGS)

@@ -4,7 +4,7 @@ Run by `make scale`. Training rows are 100,000 x 8 and x 3 of 10 classes, 2 work
 2 to 16 shards by space and by rows; then 2,000 new rows. Every measurement runs in processes of its
 own, so that CPU seconds and peak memory are theirs, and is kept in build/scale until the source
 changes, so that an interrupted run goes on where it stopped. A complete run writes the table into
-docs/scale.md; with --quick it is only printed, for few rows.
+docs/scale.md; with --quick it is only printed, for few rows, and with --alone for one process only.
 """
 
 from __future__ import annotations
@@ -180,15 +180,17 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.fresh:
         shutil.rmtree(KEPT, ignore_errors=True)
-    n_rows = QUICK_ROWS if options.quick else N_ROWS
+    n_rows, shards = (QUICK_ROWS, SHARDS[:2]) if options.quick else (N_ROWS, SHARDS)
+    if options.alone:
+        n_rows, shards = options.alone, ()
     try:
-        found = measure(n_rows, (2, 4) if options.quick else SHARDS, Store(KEPT))
+        found = measure(n_rows, shards, Store(KEPT))
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here; --fresh starts anew.")
         return 130
     text = report(found, n_rows)
     print("\n" + text)
-    if not options.quick:
+    if (n_rows, shards) == (N_ROWS, SHARDS):
         page = PAGE.read_text(encoding="utf-8")
         before, after = page[: page.index(BEGIN)], page[page.index(END) :]
         write(PAGE, f"{before}{BEGIN}\n{text}\n{after}")
@@ -242,6 +244,9 @@ def _one(options: argparse.Namespace) -> Measured:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dask_shards", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few rows, writes nothing")
+    parser.add_argument(
+        "--alone", type=int, metavar="N", help="one process with N rows, no shards; writes nothing"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     one = parser.add_argument_group("one measurement, in this process")
     one.add_argument("--one", action="store_true")
@@ -303,7 +308,8 @@ def report(found: list[Measured], n_rows: int) -> str:
         "row; of workers, the one that had most."
     )
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{text}\n\n{body}\n\n{verdict(found)}"
+    said = f"\n\n{verdict(found)}" if n_rows == N_ROWS and len(found) > len(FEATURES) else ""
+    return f"{text}\n\n{body}{said}"
 
 
 def verdict(found: list[Measured]) -> str:

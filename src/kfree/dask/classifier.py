@@ -243,7 +243,7 @@ beta_mean_, beta_std_
             task("score", _n_right, average, part, self.classes_)
             for average, part in zip(averages, labels_of(y, given), strict=True)
         ]
-        total = np.sum(Engine(self.client_).fetch(right, "partitions"), axis=0)
+        total = np.sum(self._engine().fetch(right), axis=0)
         return float(total[0] / total[1])
 
     def to_local(self) -> one_machine.KFreeClassifier:
@@ -253,8 +253,8 @@ beta_mean_, beta_std_
         -------
         kfree.KFreeClassifier
         """
-        fitted, local = self._check_fitted(), self._settings()
-        local._model = flow.bring_home(Engine(self.client_), fitted, self.algorithm)
+        engine, fitted, local = self._engine(), self._fitted, self._settings()
+        local._model = flow.bring_home(engine, fitted, self.algorithm)
         local._prepared = PreparedPoints(local._model)
         local._space, local._draws = fitted.shards.plan.space, None
         for name in ("classes_", "n_features_in_", "feature_names_in_", *LEARNED):
@@ -318,7 +318,8 @@ beta_mean_, beta_std_
             raise ValueError(SPARSE)
         return given
 
-    def _check_fitted(self) -> flow.Fitted:
+    def _engine(self) -> Engine:
+        """Who works with what `fit` left on the workers, if it is still there."""
         check_is_fitted(self, "k_posterior_")
         if "_fitted" not in self.__dict__:
             raise NotFittedError(
@@ -326,11 +327,13 @@ beta_mean_, beta_std_
                 "pickled, which leaves them behind. Fit again, or keep a model with to_local()."
             )
         check_open(self.client_)
-        return self._fitted
+        engine = Engine(self.client_, kept=self._fitted.shards.shards)
+        engine.check_kept()
+        return engine
 
     def _averages(self, X: Any) -> tuple[list, Rows]:
         """Tasks for what is known of the rows of each partition, and the partitions."""
-        fitted, engine = self._check_fitted(), Engine(self.client_)
+        engine, fitted = self._engine(), self._fitted
         if X is None:
             averages = flow.average_of_held_out(engine, fitted)
             return averages, Rows(averages, fitted.lengths)

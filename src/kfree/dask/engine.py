@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
@@ -23,18 +24,33 @@ CLOSED = (
     "The Dask client was closed or lost its scheduler, and with it what the workers held for this "
     "classifier; connect a new client and fit again."
 )
+NOT_AGAIN = (
+    "went with a lost worker and cannot be computed again, because the rows came from no file and "
+    "no task; read them inside tasks (dask.array.from_delayed, dask.dataframe.read_parquet) "
+    "instead of scattering them, and fit again."
+)
+LOST = ("cancelled", "lost")  # of a future
 
 
 def task(name: str, function: Callable, *args: Any) -> Any:
-    """A call that Dask makes when it is asked to; its name is what the dashboard shows."""
+    """A call that Dask makes when it is asked to; its name is what the dashboard shows.
+
+    Lists of tasks are handed over one by one: of a task inside a list Dask (2026.8) does not keep
+    the futures that it needs, and a lazy prediction would lose them with the model.
+    """
     from dask import delayed
 
     key = f"kfree-{name}-{uuid4().hex}"
-    return delayed(_call, pure=False)(function, *args, dask_key_name=key)
+    lengths = [len(arg) if isinstance(arg, list) else None for arg in args]
+    each = [one for arg in args for one in (arg if isinstance(arg, list) else [arg])]
+    return delayed(_call, pure=False)(function, lengths, *each, dask_key_name=key)
 
 
-def _call(function: Callable, *args: Any) -> Any:
+def _call(function: Callable, lengths: Sequence[int | None], *each: Any) -> Any:
+    """The call, its lists put together again."""
     _tell_sizes()
+    rest = iter(each)
+    args = [next(rest) if n is None else list(islice(rest, n)) for n in lengths]
     return function(*args)
 
 
@@ -63,11 +79,11 @@ def _size(value: Any) -> int:
 class Engine:
     """What one client has under way: kept on the workers, fetched, or dropped all at once."""
 
-    def __init__(self, client: Any, verbose: int = 0) -> None:
+    def __init__(self, client: Any, verbose: int = 0, kept: Sequence[Any] = ()) -> None:
         self.client = client
         self._workers = sorted(client.nthreads())
         self._verbose = verbose
-        self._kept: list = []
+        self._kept = list(kept)
         self._start = time.monotonic()
 
     def task(self, name: str, function: Callable, *args: Any, at: int | None = None) -> Any:
@@ -100,8 +116,8 @@ class Engine:
         self._kept = [kept for kept in self._kept if id(kept) not in gone]
         _release(_futures(tasks))
 
-    def fetch(self, tasks: Sequence[Any], what: str) -> list:
-        """The results of tasks, which are small; `what` names them if they are lost."""
+    def fetch(self, tasks: Sequence[Any]) -> list:
+        """The results of tasks, which are small."""
         from concurrent.futures import CancelledError
 
         from distributed.client import FutureCancelledError
@@ -110,19 +126,23 @@ class Engine:
         try:
             return self.client.gather(futures)
         except BaseException as error:
-            lost = [i for i, future in enumerate(futures) if future.status in ("cancelled", "lost")]
+            lost = any(future.status in LOST for future in futures)
             _release(futures)
             if isinstance(error, Exception) and self.client.status != "running":
                 raise RuntimeError(CLOSED) from error
             if lost or isinstance(error, (CancelledError, FutureCancelledError)):
-                which = f" {', '.join(map(str, lost))}" if lost else ""
-                raise RuntimeError(
-                    f"A worker was lost, and {what}{which} cannot be computed again because the "
-                    "data it held came from no file or task; read the data inside tasks "
-                    "(dask.array.from_delayed, read_parquet) instead of scattering it, and fit "
-                    "again."
-                ) from error
+                self.check_kept()
+                raise RuntimeError(f"Data {NOT_AGAIN}") from error
             raise
+
+    def check_kept(self) -> None:
+        """Raise if shards, or the partitions they come from, were lost for good."""
+        for name, what in (("shard", "Shard"), ("read", "Partition")):
+            mine = [kept for kept in self._kept if kept.key.startswith(f"kfree-{name}-")]
+            lost = [str(i) for i, kept in enumerate(mine) if kept.dask[kept.key].status in LOST]
+            if lost:
+                which = f"{what}{'s' if len(lost) > 1 else ''} {', '.join(lost)}"
+                raise RuntimeError(f"{which} {NOT_AGAIN}")
 
     def drop(self) -> None:
         """Leave nothing on the workers."""
@@ -148,9 +168,9 @@ def _release(futures: Sequence[Any]) -> None:
 
 def find_client(client: Any) -> Any:
     """The client to work with: the one given, or the one that is in use here."""
-    if client is None:
-        from distributed import get_client
+    from distributed import Client, get_client
 
+    if client is None:
         try:
             client = get_client()
         except ValueError:
@@ -159,6 +179,12 @@ def find_client(client: Any) -> Any:
                 "with `from dask.distributed import Client; client = Client()`, which uses the "
                 "cores of this machine, or give client=."
             ) from None
+    if not isinstance(client, Client) or client.asynchronous:
+        kind = "an asynchronous one" if isinstance(client, Client) else type(client).__name__
+        raise TypeError(
+            f"client must be a dask.distributed.Client that is not asynchronous; got {kind}. "
+            "Client(address or cluster) makes one."
+        )
     check_open(client)
     return client
 
@@ -192,6 +218,8 @@ def rows_of(X: Any) -> Rows:
     if isinstance(X, da.Array):
         if X.ndim != 2:
             raise ValueError(f"X must have 2 dimensions, rows and features; got {X.ndim}.")
+        if np.isnan(X.shape[1]):
+            raise ValueError("X does not say how many features it has; give its shape (nan, n).")
         if X.numblocks[1] > 1:
             X = X.rechunk({1: X.shape[1]})
         meta = np.empty((0, X.shape[1]), dtype=X.dtype)

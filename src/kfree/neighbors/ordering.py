@@ -105,10 +105,9 @@ def in_cells(indices: np.ndarray, k: np.ndarray) -> np.ndarray:
     """
     cell = cells(k)
     free = np.flatnonzero((np.append(cell[1:], -1) == cell) & (np.arange(len(cell)) >= ORDERED))
-    if len(free):
-        key = np.int64(cell[free]) << 32
-        part = np.sort(indices[:, free] + key, axis=1)
-        indices[:, free] = (part & 0xFFFFFFFF).astype(indices.dtype)
+    for i in np.unique(cell[free]):
+        of_cell = free[cell[free] == i]
+        indices[:, of_cell] = np.sort(indices[:, of_cell], axis=1)
     return indices
 
 

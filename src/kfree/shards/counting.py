@@ -23,7 +23,7 @@ from kfree.likelihood.training_sum import (
     together,
 )
 from kfree.neighbors.structures import Neighborhoods, nearest_lists
-from kfree.shards.lists import Lists, make_graph
+from kfree.shards.lists import ShardGraph
 from kfree.shards.rows import Plan, Shard, label_of
 from kfree.shards.tables import join_tables
 from kfree.training import pilot_k_max
@@ -150,15 +150,14 @@ def in_order_of_candidates(values: Sequence[tuple]) -> tuple:
 
 
 def guess_k_max(
-    lists: Sequence[Lists], own: Sequence[np.ndarray], plan: Plan, k: np.ndarray, prior: GammaPrior
+    graphs: Sequence[ShardGraph], own: Sequence[np.ndarray], plan: Plan, prior: GammaPrior
 ) -> int:
-    """The first guess at k_max from the lists of the pilot rows and their own codes."""
+    """The first guess at k_max from the neighbors of the pilot rows and their own codes."""
     own_codes = np.concatenate(own)
     order = np.argsort(own_codes)
-    codes = np.concatenate([part.codes for part in lists])[order]
+    codes = np.concatenate([part.codes for part in graphs])[order]
     labels = label_of(own_codes[order], plan)
-    n_classes = len(plan.classes)
-    graph = make_graph(Lists(codes, np.zeros(codes.shape)), k)
-    table = nearest_lists(k, label_of(graph.codes, plan))
+    n_classes, k = len(plan.classes), graphs[0].k
+    table = nearest_lists(k, label_of(codes, plan))
     pilot = TrainingSum(table, np.arange(n_classes), n_classes, None, labels, by_point=True)
     return pilot_k_max(pilot, k, prior)

@@ -21,8 +21,8 @@ class Engine(Protocol):
     def forget(self, tasks: Sequence[Any]) -> None:
         """Let go of tasks that were kept: nothing new will be made of their results."""
 
-    def fetch(self, tasks: Sequence[Any], what: str) -> list:
-        """The results of tasks, which are small; `what` names them if they are lost."""
+    def fetch(self, tasks: Sequence[Any]) -> list:
+        """The results of tasks, which are small."""
 
     def tell(self, stage: str) -> None:
         """Say what comes next."""

@@ -90,7 +90,7 @@ def fit(engine: Engine, settings: Any, X: list, y: list, n_shards: int, by_space
     parts = engine.keep(
         [engine.task("read", rows.read_part, settings, *pair) for pair in zip(X, y, strict=True)]
     )
-    found = engine.fetch([engine.task("check", rows.summarize, p) for p in parts], "partitions")
+    found = engine.fetch([engine.task("check", rows.summarize, p) for p in parts])
     plan = rows.make_plan(settings, found, n_shards, by_space)
     n_features = plan.n_features
     several = np.broadcast_to(0.0, (plan.n_points, n_features))
@@ -116,7 +116,7 @@ def spread(engine: Engine, parts: list, plan: rows.Plan, first: np.ndarray) -> S
     shards = engine.keep(
         [task("shard", rows.make_shard, s, known, of, at=s) for s, of in enumerate(pieces)]
     )
-    n_points = engine.fetch(_each(engine, "count-rows", _n_points, shards), "shards")
+    n_points = engine.fetch(_each(engine, "count-rows", _n_points, shards))
     engine.forget(parts)
     each = _each(engine, "box", rows.box_of, shards)
     (boxes,) = engine.keep([task("boxes", rows.make_boxes, n_points, each)])
@@ -124,59 +124,48 @@ def spread(engine: Engine, parts: list, plan: rows.Plan, first: np.ndarray) -> S
 
 
 def merged_lists(
-    engine: Engine,
-    shards: Shards,
-    k: int,
-    chosen: list | None = None,
-    merge: Callable = lists.merge_found,
-    after: list | None = None,
+    engine: Engine, shards: Shards, k: np.ndarray, chosen: list, after: list | None = None
 ) -> list:
-    """Tasks for the k nearest others of all rows, or of the rows `chosen` in each shard.
+    """Tasks for the neighbors of the rows `chosen` in each shard, for the candidates `k`.
 
-    `merge` makes of lists what is wanted. Nothing is begun in a shard before what `after` has for
-    it is there.
+    Nothing is begun in a shard before what `after` has for it is there.
     """
-    task, number = engine.task, range(len(shards.shards))
-    picked = [None] * len(number) if chosen is None else chosen
-    before = [None] * len(number) if after is None else after
+    task, number, k_max = engine.task, range(len(shards.shards)), int(k[-1])
     merged = []
     for s in number:
-        args = shards.shards[s], shards.boxes, k, picked[s], before[s]
+        args = shards.shards[s], shards.boxes, k_max, chosen[s], after[s] if after else None
         # One task, so that what is long stays where it was found.
         both = task("own-lists", lists.lists_and_visitors, *args, at=s)
         found = []
         for t in number:
             if t != s and shards.n_points[t] and shards.n_points[s]:
                 guests = task("visitors", getitem, both, t + 1, at=s)
-                found.append(task("visit", lists.receive, shards.shards[t], guests, k, at=t))
-        merged.append(task("merge-lists", merge, both, found, k, at=s))
+                found.append(task("visit", lists.receive, shards.shards[t], guests, k_max, at=t))
+        merged.append(task("merge-lists", lists.merge_in_cells, both, found, k, at=s))
     return merged
 
 
 def likely_k_max(engine: Engine, shards: Shards, limit: int, prior: GammaPrior) -> int:
     """The guess at k_max that one machine makes, from the same rows."""
-    task, pilots = engine.task, pilot_rows(shards.plan.n_points)
+    pilots = pilot_rows(shards.plan.n_points)
     if pilots is None:
         return limit
     engine.tell("a first guess at k_max")
-    k = thin_candidates(limit)
     chosen = _each(engine, "pilot-rows", partial(_places, ids=pilots), shards.shards)
-    found = merged_lists(engine, shards, limit, chosen)
+    found = merged_lists(engine, shards, thin_candidates(limit), chosen)
     own = _each(engine, "pilot-codes", _codes, shards.shards, chosen)
-    guess = task("pilot", counting.guess_k_max, found, own, shards.plan_task, k, prior)
-    return engine.fetch([guess], "the pilot")[0]
+    guess = engine.task("pilot", counting.guess_k_max, found, own, shards.plan_task, prior)
+    return engine.fetch([guess])[0]
 
 
 def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str) -> Neighbors:
     """The neighbors of all rows for the candidates `k`."""
-    merge = partial(lists.merge_in_cells, candidates=k)
     parts: list[list] = []
     # One half of the rows after the other: lists with distances take much more memory than what is
     # kept of them.
     for half in range(2):
         chosen = [range(half * n // 2, (half + 1) * n // 2) for n in shards.n_points]
-        after = parts[-1] if parts else None
-        parts.append(merged_lists(engine, shards, int(k[-1]), chosen, merge, after))
+        parts.append(merged_lists(engine, shards, k, chosen, *parts))
     graphs = engine.keep(_each(engine, "join-lists", lists.join_graphs, *parts))
     return _around(engine, shards, graphs, structure)
 
@@ -337,7 +326,7 @@ def bring_home(engine: Engine, fitted: Fitted, algorithm: str) -> Model:
     """The model of all rows in one place."""
     of_shards = fitted.shards.shards, fitted.neighbors.graphs
     tasks = _each(engine, "bring-home", _rows_and_lists, *of_shards)
-    found = [part for part in engine.fetch(tasks, "shards") if len(part[0])]
+    found = [part for part in engine.fetch(tasks) if len(part[0])]
     order = np.argsort(np.concatenate([part[0] for part in found]))
     points, labels, indices, radii = (
         np.concatenate([part[i] for part in found])[order] for i in range(1, 5)

@@ -14,8 +14,9 @@ from kfree.averaging import Average
 from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.flat import expand
 from kfree.neighbors.structures import HeldOut, Neighborhoods
+from kfree.shards.lists import NOBODY
 from kfree.shards.rows import Shard, label_of
-from kfree.shards.small_model import NOBODY, Knowledge, SmallGraph, average_rows, join_averages
+from kfree.shards.small_model import Knowledge, SmallGraph, average_rows, join_averages
 from kfree.shards.tables import Described, ShardTable, join_tables
 from kfree.training import KnownPosteriors
 

@@ -15,20 +15,19 @@ from typing import cast
 import numpy as np
 
 from kfree.neighbors.balls import Balls
-from kfree.neighbors.graph import cells
 from kfree.neighbors.metric import Minkowski
-from kfree.neighbors.ordering import ORDERED, in_order, measure_pairs, nearest_first
+from kfree.neighbors.ordering import in_cells, in_order, measure_pairs
 from kfree.neighbors.threads import run
-from kfree.shards.rows import MARGIN, Boxes, Shard, together
+from kfree.shards.rows import MARGIN, Boxes, Shard, spatial_order
 
 # How many rows are looked for at a time, and merged at a time.
 SEARCHED = 4096
 MERGED = 1024
 # Visitors that have so many times k points within their reach, judged by so many points, have the
 # k nearest searched for, lest there be too many pairs.
-FAR_MORE = 8
+FAR_MORE = 2
 JUDGED_BY = 256
-_NONE = np.empty(0, dtype=np.int64)
+NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Lists:
 class Visitors:
     """Rows that have to look into another shard."""
 
-    row: np.ndarray  # (n,) places in their own shard, rising
+    row: np.ndarray  # (n,) places among the rows that were searched for, rising
     points: np.ndarray  # (n, n_features)
     reach: np.ndarray  # (n,) the distance of their last neighbor so far
 
@@ -72,20 +71,18 @@ class ShardGraph:
         return ShardGraph(self.k[:n_k], codes, np.ascontiguousarray(self.radii[:, :n_k]))
 
 
-def own_lists(shard: Shard, k: int, rows: np.ndarray | None = None) -> Lists:
-    """The k nearest others of a shard's rows (of some `rows`) inside it, fewer if it is small."""
-    which = np.arange(shard.n_points) if rows is None else rows
-    k = min(k, shard.n_points - 1)
-    code_type = shard.plan.code_type
-    if k < 1 or not len(which):
-        return Lists(np.empty((len(which), 0), dtype=code_type), np.empty((len(which), 0)))
-    codes: np.ndarray = np.empty((len(which), k), dtype=code_type)
-    distances = np.empty((len(which), k))
+def own_lists(shard: Shard, k: int, rows: np.ndarray) -> Lists:
+    """The k nearest others of some of a shard's rows inside it, fewer if it is small."""
+    k = max(0, min(k, shard.n_points - 1))
+    codes: np.ndarray = np.empty((len(rows), k), dtype=shard.plan.code_type)
+    distances = np.empty((len(rows), k))
+    if not codes.size:
+        return Lists(codes, distances)
     # Rows that lie together are searched for together, and memory holds little besides the lists.
-    order = together(shard.points[which])
-    for a in range(0, len(which), SEARCHED):
+    order = spatial_order(shard.points[rows])
+    for a in range(0, len(rows), SEARCHED):
         part = order[a : a + SEARCHED]
-        of = which[part]
+        of = rows[part]
         indices, distances[part] = shard.search.nearest(shard.points[of], k, of)
         codes[part] = shard.codes[indices]
     return Lists(codes, distances)
@@ -99,44 +96,41 @@ def reach_of(lists: Lists, k: int) -> np.ndarray:
 
 
 def visitors(
-    shard: Shard, lists: Lists, boxes: Boxes, k: int, other: int, rows: np.ndarray | None = None
+    shard: Shard, lists: Lists, boxes: Boxes, k: int, other: int, rows: np.ndarray
 ) -> Visitors:
-    """The rows of a shard (of some `rows`) that have to visit another."""
-    points = shard.points if rows is None else shard.points[rows]
-    reach = reach_of(lists, k)
-    if other == shard.number or not boxes.n_points[other] or not len(points):
-        go = np.empty(0, dtype=np.int64)
-    else:
+    """Those of a shard's rows, whose lists are known, that have to visit another shard."""
+    points, reach = shard.points[rows], reach_of(lists, k)
+    go = NOBODY
+    if other != shard.number and boxes.n_points[other] and len(points):
         go = np.flatnonzero(boxes.gap(shard.plan.space, points, other) <= reach)
     return Visitors(go, points[go], reach[go])
 
 
 def lists_and_visitors(
-    shard: Shard, boxes: Boxes, k: int, rows: Sequence[int] | None, _after: object = None
+    shard: Shard, boxes: Boxes, k: int, chosen: Sequence[int], _after: object = None
 ) -> list:
-    """What a shard's rows (some `rows`) find in it, then those that have to visit each shard.
+    """What some of a shard's rows find in it, then those of them that have to visit each shard.
 
-    Tasks may be given what they have to wait for.
+    `_after` is what has to be there before this is begun.
     """
-    which = None if rows is None else np.asarray(rows, dtype=np.int64)
-    own = own_lists(shard, k, which)
+    rows = np.asarray(chosen, dtype=np.int64)
+    own = own_lists(shard, k, rows)
     others = range(shard.plan.n_shards)
-    return [own, *(visitors(shard, own, boxes, k, other, which) for other in others)]
+    return [own, *(visitors(shard, own, boxes, k, other, rows) for other in others)]
 
 
 def receive(shard: Shard, guests: Visitors, k: int) -> Found:
-    """What the rows that visit a shard find there: at most the k nearest within their reach."""
+    """What the rows that visit a shard find there within their reach; of far more the k nearest."""
     k = min(k, shard.n_points)
     if not len(guests.row) or k < 1:
-        none = np.empty(0, dtype=np.int64)
-        return Found(none, none, none, np.empty(0))
+        return Found(NOBODY, NOBODY, NOBODY, np.empty(0))
     far = _reach_far(shard, guests, k)
     found = [_find_nearest(shard, guests, far, k)]
     near = np.setdiff1d(np.arange(len(guests.row)), far)
     if len(near):
-        near = near[together(guests.points[near])]
+        near = near[spatial_order(guests.points[near])]
         blocks = [near[a : a + SEARCHED] for a in range(0, len(near), SEARCHED)]
-        found += run(partial(_find_within, shard, guests, k), blocks, None)
+        found += run(partial(_find_within, shard, guests), blocks, None)
     row, point, distance = (np.concatenate(part) for part in zip(*found, strict=True))
     order = np.argsort(row, kind="stable")
     length = np.bincount(row, minlength=len(guests.row))
@@ -165,35 +159,23 @@ def _find_nearest(shard: Shard, guests: Visitors, some: np.ndarray, k: int) -> t
     return some[np.nonzero(near)[0]], indices[near], distances[near]
 
 
-def _find_within(shard: Shard, guests: Visitors, k: int, some: np.ndarray) -> tuple:
-    """The same of guests that lie together: the points that lie in the balls around them."""
+def _find_within(shard: Shard, guests: Visitors, some: np.ndarray) -> tuple:
+    """The same of guests that lie together: all points that lie in the balls around them."""
     space = cast(Minkowski, shard.plan.space)
     centers, reach = space.prepared(guests.points[some]), guests.reach[some]
     balls = Balls(space, centers, reach, np.arange(len(some)))
     points = space.prepared(shard.points)
-    at, guest = balls.around(points[shard.together], np.full(shard.n_points, -1.0))
-    point = shard.together[at]
+    at, guest = balls.around(points[shard.spatial_order], np.full(shard.n_points, -1.0))
+    point = shard.spatial_order[at]
     distance = measure_pairs(space, centers, points, guest, point)
-    near = np.flatnonzero(distance <= reach[guest] * (1.0 + MARGIN))
-    guest, point, distance = guest[near], point[near], distance[near]
-    many = np.bincount(guest, minlength=len(some)) > k
-    if not many.any():
-        return some[guest], point, distance
-    few, over = np.flatnonzero(~many[guest]), np.flatnonzero(many[guest])
-    over = over[np.argsort(guest[over], kind="stable")]
-    place = np.cumsum(many) - 1
-    nearest = nearest_first(place[guest[over]], point[over], distance[over], k)
-    return (
-        np.concatenate([some[guest[few]], np.repeat(some[many], k)]),
-        np.concatenate([point[few], nearest[0].ravel()]),
-        np.concatenate([distance[few], nearest[1].ravel()]),
-    )
+    near = distance <= reach[guest] * (1.0 + MARGIN)
+    return some[guest[near]], point[near], distance[near]
 
 
 def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
     """The k nearest of what rows found at home and elsewhere; every row has at least k entries."""
     n, at_home = lists.codes.shape
-    row = np.concatenate([_NONE, *(np.repeat(f.row, f.length) for f in found)])
+    row = np.concatenate([NOBODY, *(np.repeat(f.row, f.length) for f in found)])
     code = np.concatenate([lists.codes[:0].ravel(), *(f.codes for f in found)])
     distance = np.concatenate([np.empty(0), *(f.distances for f in found)])
     number = np.bincount(row, minlength=n)
@@ -222,25 +204,18 @@ def merge(lists: Lists, found: Sequence[Found], k: int) -> Lists:
     return Lists(codes, distances)
 
 
-def merge_found(own: Sequence, found: Sequence[Found], k: int) -> Lists:
-    """The same of what `lists_and_visitors` gave."""
-    return merge(own[0], found, k)
-
-
-def merge_in_cells(
-    own: Sequence, found: Sequence[Found], k: int, candidates: np.ndarray
-) -> ShardGraph:
-    """The same in cells of the candidates, whose last is k."""
+def merge_in_cells(own: Sequence, found: Sequence[Found], candidates: np.ndarray) -> ShardGraph:
+    """The same of what `lists_and_visitors` gave, in cells of the candidates, whose last is k."""
     lists: Lists = own[0]
-    n = len(lists.codes)
+    n, k = len(lists.codes), int(candidates[-1])
     codes, radii = np.empty((n, k), dtype=lists.codes.dtype), np.empty((n, len(candidates)))
     # Some rows at a time, so that memory holds little besides the lists and what they become.
     for a in range(0, n, SEARCHED):
         part = slice(a, min(a + SEARCHED, n))
         some = Lists(lists.codes[part], lists.distances[part])
         merged = merge(some, [_of_rows(f, part.start, part.stop) for f in found], k)
-        graph = make_graph(merged, candidates)
-        codes[part], radii[part] = graph.codes, graph.radii
+        codes[part] = in_cells(merged.codes, candidates)
+        radii[part] = merged.distances[:, candidates - 1]
     return ShardGraph(candidates, codes, radii)
 
 
@@ -258,18 +233,3 @@ def _of_rows(found: Found, first: int, last: int) -> Found:
     entries = slice(int(found.length[:a].sum()), int(found.length[:b].sum()))
     length, codes, distances = found.length[a:b], found.codes[entries], found.distances[entries]
     return Found(found.row[a:b] - first, length, codes, distances)
-
-
-def make_graph(lists: Lists, k: np.ndarray) -> ShardGraph:
-    """Merged lists, which are used up, in cells of the candidates `k` (n_k,)."""
-    return ShardGraph(k, _in_cells(lists.codes, k), lists.distances[:, k - 1])
-
-
-def _in_cells(codes: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """As `kfree.neighbors.ordering.in_cells`, for codes: each cell sorted, its last apart."""
-    cell = cells(k)
-    free = np.flatnonzero((np.append(cell[1:], -1) == cell) & (np.arange(len(cell)) >= ORDERED))
-    for i in np.unique(cell[free]):
-        of_cell = free[cell[free] == i]
-        codes[:, of_cell] = np.sort(codes[:, of_cell], axis=1)
-    return codes

@@ -15,9 +15,9 @@ from kfree.likelihood.training_sum import TrainingSum
 from kfree.neighbors.graph import NEVER
 from kfree.neighbors.search import Arrivals
 from kfree.neighbors.structures import STRUCTURES, NewPoints
-from kfree.shards.lists import Found, Lists, ShardGraph, merge
+from kfree.shards.lists import NOBODY, Found, Lists, ShardGraph, merge
 from kfree.shards.rows import MARGIN, Boxes, Plan, Shard, label_of
-from kfree.shards.small_model import NOBODY, Knowledge, SmallGraph, average_rows
+from kfree.shards.small_model import Knowledge, SmallGraph, average_rows
 from kfree.shards.tables import Described, describe, join_tables
 from kfree.training import KnownPosteriors
 

@@ -47,7 +47,7 @@ def find_posteriors(
 
     def integrated(likelihood: Any) -> BetaPosterior:
         curves = task("integrate", beta_posterior, likelihood, prior)
-        return engine.fetch([curves], "the posterior")[0]
+        return engine.fetch([curves])[0]
 
     if plan.n_points * int(candidates.k[-1]) <= FEW_NEIGHBORS:
         engine.tell("the posterior of K and beta")
@@ -63,7 +63,7 @@ def find_posteriors(
         task("n-patterns", counting.n_patterns, part, len(candidates), at=s)
         for s, part in enumerate(terms)
     ]
-    number = np.sum(engine.fetch(numbers, "shards"), axis=0)
+    number = np.sum(engine.fetch(numbers), axis=0)
     engine.tell("the posterior of K and beta")
     if number.sum() <= FEW_PATTERNS or not average:
         whole = task("add-patterns", counting.add_up, terms)
@@ -96,7 +96,7 @@ def _by_candidates(
             if len(here):
                 args = beta[here], derivatives, some[here] - which[0]
                 values.append(task("log-likelihood", counting.evaluate, part, *args))
-        return counting.in_order_of_candidates(engine.fetch(values, "candidates"))
+        return counting.in_order_of_candidates(engine.fetch(values))
 
     first = integrate(log_likelihood, len(number), prior)
     large = np.full(len(number), LARGE_SLOPE)

@@ -132,7 +132,7 @@ def make_plan(settings: Any, parts: Sequence[Summary], n_shards: int, by_space: 
             raise ValueError(f"Partition {i}: {part.problem}")
     n_points = sum(part.n_rows for part in parts)
     if n_points < 2:
-        raise ValueError(f"X has {n_points} rows; at least 2 rows, of 2 classes, are needed.")
+        raise ValueError(f"at least 2 rows, of 2 classes, are needed; X has {n_points}.")
     full = [part for part in parts if part.n_rows]
     n_features = full[0].n_features
     for i, part in enumerate(parts):
@@ -280,16 +280,16 @@ class Shard:
         return (key * len(plan.classes) + self.labels).astype(plan.code_type)
 
     @cached_property
-    def together(self) -> np.ndarray:
+    def spatial_order(self) -> np.ndarray:
         """The rows in an order in which those that lie together come together: (n,)."""
-        return together(self.points)
+        return spatial_order(self.points)
 
     def __getstate__(self) -> dict:
         # Trees are planted anew where the shard arrives.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def together(points: np.ndarray) -> np.ndarray:
+def spatial_order(points: np.ndarray) -> np.ndarray:
     """Points in an order in which those that lie together come together: (n,)."""
     if points.dtype.kind != "f":
         return np.arange(len(points))

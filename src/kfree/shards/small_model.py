@@ -25,10 +25,6 @@ from kfree.neighbors.structures import STRUCTURES, Neighborhoods, OpenRows
 from kfree.shards.rows import Plan
 from kfree.training import KnownPosteriors, Model
 
-# How many rows are averaged at a time: memory is shared with a shard here.
-AVERAGED = 256
-NOBODY = np.empty(0, dtype=np.int64)
-
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -75,7 +71,7 @@ def average_rows(
     model = small_model(knowledge, graph, table, labels, likelihood)
     work: Callable = average_by_quadrature if knowledge.average else optimal_by_quadrature
     every = OpenLabels(rows, table, labels, n_classes, knowledge.joint, own_labels)
-    step = min(AVERAGED, block_rows(model, "quadrature"))
+    step = block_rows(model, "quadrature")
     starts = range(0, rows.n_rows, step)
     if not len(starts):
         n_k = model.n_k
