@@ -510,3 +510,10 @@ def test_contributions_need_rows():
 def test_an_optimizer_that_is_stopped_says_what_to_do():
     with pytest.warns(ConvergenceWarning, match="raise max_iter, or tol"):
         FieldClassifier(max_iter=1).fit(X, Y)
+
+
+def test_rows_that_do_not_differ_within_their_classes():
+    model = FieldClassifier().fit([[0.0], [5.0]], ["a", "b"])
+    assert abs(model.decision_function([[0.1]])[0]) < 10.0
+    model = FieldClassifier().fit(np.array([[0.0], [0.1], [5.0]]), ["a", "a", "b"])
+    assert (model.predict_proba(None) > 0.0).all()

@@ -63,8 +63,8 @@ def learn_whitening(X: np.ndarray, labels: np.ndarray, n_classes: int) -> Whiten
     covariance = (1.0 - shrinkage) / n_samples * (z.T @ z)
     covariance[np.diag_indices_from(covariance)] += shrinkage * variance
     values, vectors = np.linalg.eigh(covariance)
-    # Rows that do not differ within their classes leave S at 0: then any scale is as good.
-    lowest = 1e-12 * (values[-1] if values[-1] > 0.0 else 1.0)
+    # Rows that do not differ within their classes leave S at 0: then it is the identity.
+    lowest = 1e-12 * values[-1] if values[-1] > 0.0 else 1.0
     scale = 1.0 / np.sqrt(np.maximum(values, lowest))
     outside = float(1.0 / np.sqrt(max(shrinkage * variance, lowest)))
     basis = vectors if basis is None else basis @ vectors

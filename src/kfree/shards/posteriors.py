@@ -24,9 +24,10 @@ FEW_NEIGHBORS = 1 << 20
 # the rows to be predicted. More of them are added up for a few candidates of K at a time, about so
 # many patterns.
 FEW_PATTERNS = 1 << 17
-# What goes along then are posteriors of beta. With many classes, where few points decide, there is a
-# second one that allows for open labels of this slope: of rows that enter hundreds of neighborhoods
-# at once. With few it would be needed by hardly a row, and takes a quarter of a fit in 3 dimensions.
+# What goes along then are posteriors of beta. With many classes, where few points decide, there is
+# a second one that allows for open labels of this slope: of rows that enter hundreds of
+# neighborhoods at once. With few hardly a row would need it, and it takes a quarter of a fit in 3
+# dimensions.
 MANY_CLASSES = 16
 LARGE_SLOPE = 300.0
 
