@@ -36,9 +36,9 @@ print(time.perf_counter() - start)
 
 MEMORY = """
 import json, resource, time
-from benchmarks.speed.data import mixture
+from benchmarks.speed.data import embeddings, mixture
 from kfree import KFreeClassifier
-X, y = mixture({n_rows} + {n_new}, 8, 10)
+X, y = {draw}
 train, labels, new = X[:{n_rows}].copy(), y[:{n_rows}].copy(), X[{n_rows}:].copy()
 del X, y
 with open("/proc/self/statm") as pages:  # not the peak, which a process inherits from its parent
@@ -91,14 +91,19 @@ def first_use(setting: Setting) -> list[Result]:
     ]
 
 
-def memory(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
+def memory(kind: str, n_rows: int, n_new: int, target: float, setting: Setting) -> list[Result]:
     """Peak resident memory of fit and predict_proba in a process of its own."""
-    found = json.loads(run(MEMORY.format(n_rows=n_rows, n_new=n_new, n_jobs=setting.n_jobs)))
+    n_features = 8 if kind == "mixture" else 384
+    draw = f"mixture({n_rows + n_new}, 8, 10)"
+    if kind == "embeddings":
+        draw = f"embeddings({n_rows + n_new}, 0)"
+    given = {"n_rows": n_rows, "n_new": n_new, "n_jobs": setting.n_jobs, "draw": draw}
+    found = json.loads(run(MEMORY.format(**given)))
     table = 16 * n_rows * found["k_max"] / GIB
     peak = found["peak"] / GIB
     facts = {
         "N": n_rows,
-        "d": 8,
+        "d": n_features,
         "new": n_new,
         "k_max": found["k_max"],
         "K*": found["k_optimal"],
@@ -106,9 +111,9 @@ def memory(n_rows: int, n_new: int, setting: Setting) -> list[Result]:
         "fit, s": found["fit"],
         "predict_proba, s": found["predict"],
     }
-    title = f"peak memory, fit {n_rows:,} x 8, 10 classes, and {n_new:,} rows"
-    name = "16 bytes x N x k_max"
-    return [Result(title, "GiB", peak, table, name, peak, peak, peak, 5.0, setting.n_jobs, facts)]
+    title = f"peak memory, fit {n_rows:,} x {n_features}, 10 classes, and {n_new:,} rows"
+    name, n_jobs = "16 bytes x N x k_max", setting.n_jobs
+    return [Result(title, "GiB", peak, table, name, peak, peak, peak, target, n_jobs, facts)]
 
 
 def _beyond(title: str, ours: list[float], theirs: list[float], peer: str, target: float) -> Result:

@@ -90,7 +90,9 @@ def workloads(quick: bool, n_jobs: int) -> list[Workload]:
         ],
         Workload("grid-20k-8", partial(grid_search, small, few), one),
         Workload("classes-100k", partial(classes, large, many, [10, 1_000], 2.0, 1), one),
-        Workload("memory", partial(processes.memory, size(1_000_000), many), one),
+        Workload("memory", partial(processes.memory, "mixture", size(1_000_000), many, 2.5), one),
+        # The rows themselves are 0.14 GiB in single precision.
+        Workload("memory-384", partial(processes.memory, "embeddings", large, few, 1.64), one),
     ]
 
 
