@@ -272,6 +272,7 @@ def test_parts_and_groups_of_terms_change_nothing(structure, monkeypatch):
     X, y = random.normal(size=(150, 3)), random.integers(0, 5, 150)
     whole = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
     monkeypatch.setattr(training_sum, "PART_EDGES", 400)
+    monkeypatch.setattr(training_sum, "PARTS_AT_A_TIME", 3)
     cut = KFreeClassifier(structure=structure, k_max=30).fit(X, y)
     # Patterns stand in one order, whatever the parts.
     np.testing.assert_array_equal(cut.k_posterior_, whole.k_posterior_)

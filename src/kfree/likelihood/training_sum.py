@@ -29,8 +29,11 @@ from kfree.neighbors.threads import run
 
 # How many neighbors are looked at at a time while patterns are counted.
 PART_EDGES = 1 << 20
-# How many class counts of patterns are evaluated at a time (about 200 MiB).
-GROUP_ENTRIES = 1 << 23
+# So many parts are counted before they are added up. All at once they would take four times as much
+# memory as the rows and their neighbors do.
+PARTS_AT_A_TIME = 4
+# How many class counts of patterns are evaluated at a time (about 100 MiB).
+GROUP_ENTRIES = 1 << 21
 # How many (term, beta) values one evaluation holds.
 BLOCK_TERMS = 1 << 21
 
@@ -192,13 +195,19 @@ class TrainingSum:
         step = n if by_point else max(1, PART_EDGES // max(1, len(table.neighbors) // max(1, n)))
         parts = [np.arange(a, min(a + step, n)) for a in range(0, n, max(1, step))]
 
-        def count(part: np.ndarray) -> Terms:
+        def count(part: np.ndarray) -> list[Terms]:
             some = table if len(part) == n else table.take(part)
-            found = count_patterns(some, labels, own[part], n_classes, by_point)
-            return one_after_the_other(found)
+            return count_patterns(some, labels, own[part], n_classes, by_point)
 
-        found = run(count, parts, n_jobs)
-        return found[0] if len(found) == 1 else together(found)
+        merged: list[Terms] = []
+        for first in range(0, len(parts), PARTS_AT_A_TIME):
+            found = run(count, parts[first : first + PARTS_AT_A_TIME], n_jobs)
+            found += [merged] if merged else []
+            merged = found[0]
+            if len(found) > 1:
+                merged = [together(list(of_parts)) for of_parts in zip(*found, strict=True)]
+        del found
+        return one_after_the_other(merged)
 
 
 def count_patterns(
@@ -230,8 +239,11 @@ def _patterns(i: int, counts: Counts) -> Terms:
     shown_by, n_points = shown_by[order], n_points[order]
     shown = take(counts, shown_by)
     # Whoever shows a pattern, its counts stand in the same order.
-    value = shown.value[np.lexsort((shown.value, shown.owner))].astype(np.int32)
-    return Terms(np.full(len(order), i), key[shown_by], replace(shown, value=value), n_points)
+    value = shown.value[np.lexsort((shown.value, shown.owner))]
+    names = {"value": value, "n_absent": shown.n_absent, "own": shown.own}
+    small = {name: values.astype(np.int32) for name, values in names.items()}  # there are many
+    candidate = np.full(len(order), i, dtype=np.int32)
+    return Terms(candidate, key[shown_by], replace(shown, **small), n_points.astype(np.int32))
 
 
 def together(parts: list[Terms]) -> Terms:
@@ -241,7 +253,7 @@ def together(parts: list[Terms]) -> Terms:
     key, candidate = found.key[order], found.candidate[order]
     first = np.append(True, (key[1:] != key[:-1]) | (candidate[1:] != candidate[:-1]))
     starts = np.flatnonzero(first)
-    n_points = np.add.reduceat(found.n_points[order], starts)
+    n_points = np.add.reduceat(found.n_points[order], starts, dtype=found.n_points.dtype)
     return Terms(candidate[starts], key[starts], take(found.counts, order[starts]), n_points)
 
 
