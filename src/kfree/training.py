@@ -24,8 +24,8 @@ MOST_ENTRIES = 1 << 28
 # How much of the posterior the last half octave of candidates may hold at the end.
 TAIL = 1e-6
 # "auto" then ends at the last K that a label of this slope could make count: a new row that enters
-# twice as many lists as it has neighbors. On the data sets of docs/performance.md that is at a
-# fifth to a half of the K that were looked at, and predictions search no farther.
+# twice as many lists as it has neighbors. Where few K matter that is at a fifth to a half of the K
+# that were looked at, and predictions search no farther.
 USUAL_SLOPE = 4.0
 # The first guess at k_max is made from so many rows, which look as far as "auto" goes. They rule
 # out the K that are worse than the best by so many standard errors, and so much besides.
