@@ -106,8 +106,8 @@ MODELS: dict[str, Model] = {
         "scikit-learn",
     ),
     "histogram boosting": Model(
-        "HistGradientBoostingClassifier()",
-        lambda jobs, n: HistGradientBoostingClassifier(random_state=0),
+        "HistGradientBoostingClassifier(early_stopping=False)",
+        lambda jobs, n: HistGradientBoostingClassifier(early_stopping=False, random_state=0),
         "scikit-learn",
     ),
     "lightgbm": Model("LGBMClassifier()", _lightgbm, "lightgbm"),

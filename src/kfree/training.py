@@ -21,17 +21,23 @@ from kfree.neighbors.threads import run
 # 4 bytes, and about 3 more for the radii).
 LAST_K_MAX = 1024
 MOST_ENTRIES = 1 << 28
-# How much of the posterior the last half octave of candidates may hold at the end.
+# How much of the posterior the last quarter octave of candidates may hold at the end.
 TAIL = 1e-6
 # "auto" then ends at the last K that a label of this slope could make count: a new row that enters
 # twice as many lists as it has neighbors. Where few K matter that is at a fifth to a half of the K
 # that were looked at, and predictions search no farther.
 USUAL_SLOPE = 4.0
-# The first guess at k_max is made from so many rows, which look as far as "auto" goes. They rule
-# out the K that are worse than the best by so many standard errors, and so much besides.
-PILOT_ROWS = 500
-STANDARD_ERRORS = 1.5
-PILOT_NEGLIGIBLE = 5.0
+# The first guess at k_max is made by some rows that look as far as "auto" goes, and corrected by one
+# row in so many (no more than MOST_PILOTS) that look as far as the first say. They rule out the K
+# that are so many standard errors behind the best, and would be so far behind it with all rows.
+FIRST_PILOTS = 500
+PILOT_SHARE = 16
+MOST_PILOTS = 8192
+STANDARD_ERRORS = 2.0
+FAR_BEHIND = 20.0
+# The guess is so much larger than the last K that is not ruled out, and never below the other.
+SPARE = 1.25
+LEAST_GUESS = 8
 
 
 @dataclass(frozen=True)
@@ -131,8 +137,8 @@ def auto_limit(n_points: int, most_neighbors: int) -> int:
 
 
 def tail_mass(posterior: TrainingPosterior, candidates: Candidates) -> float:
-    """How much of the posterior the last half octave of the candidates holds."""
-    last = candidates.k > candidates.k[-1] / np.sqrt(2.0)
+    """How much of the posterior the last quarter octave of the candidates holds."""
+    last = candidates.k > candidates.k[-1] * 2.0**-0.25
     return float(posterior.k_probabilities[last].sum())
 
 
@@ -225,36 +231,38 @@ def _likely_k_max(
     prior: GammaPrior,
     n_jobs: int | None,
 ) -> int:
-    """How far the posterior of K is likely to go, from some rows that look as far as is allowed.
-
-    A candidate is ruled out if these rows show it to be far behind the best. Whatever this guess
-    is, the posterior itself is then computed from all rows.
-    """
-    rows = pilot_rows(len(labels))
-    if rows is None:
-        return limit
-    k = thin_candidates(limit)
-    table = nearest_lists(k, search.graph(k, n_jobs, rows).indices)
-    pilot = TrainingSum(table, labels, n_classes, n_jobs, rows, by_point=True)
-    return pilot_k_max(pilot, k, prior)
+    """How far the posterior of K is likely to go. It is then computed from all rows."""
+    k_max = limit
+    for rows in pilots(len(labels)):
+        k = thin_candidates(k_max)
+        table = nearest_lists(k, search.graph(k, n_jobs, rows).indices)
+        pilot = TrainingSum(table, labels, n_classes, n_jobs, rows, by_point=True)
+        k_max = guessed_k_max(pilot, k, prior, len(rows), len(labels))
+    return k_max
 
 
-def pilot_rows(n_points: int) -> np.ndarray | None:
-    """The rows that make the first guess at k_max; None if it is not worth while."""
-    if n_points <= 2 * PILOT_ROWS:
-        return None
+def pilots(n_points: int) -> list[np.ndarray]:
+    """The rows that guess at k_max, first a few and then more; none if that is not worth while."""
+    numbers = [FIRST_PILOTS, min(MOST_PILOTS, n_points // PILOT_SHARE)]
+    if n_points <= 2 * FIRST_PILOTS:
+        return []
+    if numbers[1] < numbers[0]:
+        del numbers[1]
     # By lot, always the same: rows at equal steps may all come from one of several sources.
-    return np.sort(np.random.default_rng(0).choice(n_points, PILOT_ROWS, replace=False))
+    order = np.random.default_rng(0).permutation(n_points)
+    return [np.sort(order[:number]) for number in numbers]
 
 
-def pilot_k_max(pilot: TrainingSum, k: np.ndarray, prior: GammaPrior) -> int:
-    """The guess that the terms of the pilot rows give, each known for the candidates `k`."""
-    term = np.empty((len(k), PILOT_ROWS))
+def guessed_k_max(
+    pilot: TrainingSum, k: np.ndarray, prior: GammaPrior, n_rows: int, n_points: int
+) -> int:
+    """The guess that the terms of n_rows of n_points give, each known for the candidates `k`."""
+    term = np.empty((len(k), n_rows))
     for which, curves in pilot.each():
         mode = find_modes(curves, len(which), prior)[0]
-        term[which] = curves.terms(mode).reshape(len(which), PILOT_ROWS)
+        term[which] = curves.terms(mode).reshape(len(which), n_rows)
     behind = term[term.sum(axis=1).argmax()] - term
-    error = behind.std(axis=1) / np.sqrt(PILOT_ROWS)
-    hopeless = PILOT_ROWS * (behind.mean(axis=1) - STANDARD_ERRORS * error) > PILOT_NEGLIGIBLE
-    last = int(k[np.flatnonzero(~hopeless)[-1]])
-    return min(int(k[-1]), max(EVERY_UP_TO, last * 5 // 4))
+    error = behind.std(axis=1) / np.sqrt(n_rows)
+    possible = n_points * (behind.mean(axis=1) - STANDARD_ERRORS * error) < FAR_BEHIND
+    last = int(k[np.flatnonzero(possible)[-1]])
+    return min(int(k[-1]), max(LEAST_GUESS, int(np.ceil(SPARE * last))))

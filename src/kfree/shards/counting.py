@@ -26,7 +26,7 @@ from kfree.neighbors.structures import Neighborhoods, nearest_lists
 from kfree.shards.lists import ShardGraph
 from kfree.shards.rows import Plan, Shard, label_of
 from kfree.shards.tables import join_tables
-from kfree.training import pilot_k_max
+from kfree.training import guessed_k_max
 
 # About how many patterns are evaluated at a time, and how many (pattern, beta) values are held.
 EVALUATED = 1 << 15
@@ -150,9 +150,13 @@ def in_order_of_candidates(values: Sequence[tuple]) -> tuple:
 
 
 def guess_k_max(
-    graphs: Sequence[ShardGraph], own: Sequence[np.ndarray], plan: Plan, prior: GammaPrior
+    graphs: Sequence[ShardGraph],
+    own: Sequence[np.ndarray],
+    plan: Plan,
+    prior: GammaPrior,
+    n_points: int,
 ) -> int:
-    """The first guess at k_max from the neighbors of the pilot rows and their own codes."""
+    """A guess at k_max from the neighbors of the pilot rows and their own codes."""
     own_codes = np.concatenate(own)
     order = np.argsort(own_codes)
     codes = np.concatenate([part.codes for part in graphs])[order]
@@ -160,4 +164,4 @@ def guess_k_max(
     n_classes, k = len(plan.classes), graphs[0].k
     table = nearest_lists(k, label_of(codes, plan))
     pilot = TrainingSum(table, np.arange(n_classes), n_classes, None, labels, by_point=True)
-    return pilot_k_max(pilot, k, prior)
+    return guessed_k_max(pilot, k, prior, len(labels), n_points)

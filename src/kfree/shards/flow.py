@@ -33,7 +33,7 @@ from kfree.training import (
     assemble,
     auto_limit,
     n_that_count,
-    pilot_rows,
+    pilots,
     tail_mass,
     warn_of_tail,
 )
@@ -147,15 +147,15 @@ def merged_lists(
 
 def likely_k_max(engine: Engine, shards: Shards, limit: int, prior: GammaPrior) -> int:
     """The guess at k_max that one machine makes, from the same rows."""
-    pilots = pilot_rows(shards.plan.n_points)
-    if pilots is None:
-        return limit
-    engine.tell("a first guess at k_max")
-    chosen = _each(engine, "pilot-rows", partial(_places, ids=pilots), shards.shards)
-    found = merged_lists(engine, shards, thin_candidates(limit), chosen)
-    own = _each(engine, "pilot-codes", _codes, shards.shards, chosen)
-    guess = engine.task("pilot", counting.guess_k_max, found, own, shards.plan_task, prior)
-    return engine.fetch([guess])[0]
+    k_max, n_points = limit, shards.plan.n_points
+    for ids in pilots(n_points):
+        engine.tell("a first guess at k_max")
+        chosen = _each(engine, "pilot-rows", partial(_places, ids=ids), shards.shards)
+        found = merged_lists(engine, shards, thin_candidates(k_max), chosen)
+        own = _each(engine, "pilot-codes", _codes, shards.shards, chosen)
+        args = found, own, shards.plan_task, prior, n_points
+        k_max = engine.fetch([engine.task("pilot", counting.guess_k_max, *args)])[0]
+    return k_max
 
 
 def find_neighbors(engine: Engine, shards: Shards, k: np.ndarray, structure: str) -> Neighbors:
