@@ -27,9 +27,9 @@ TAIL = 1e-6
 # twice as many lists as it has neighbors. Where few K matter that is at a fifth to a half of the K
 # that were looked at, and predictions search no farther.
 USUAL_SLOPE = 4.0
-# The first guess at k_max is made by some rows that look as far as "auto" goes, and corrected by one
-# row in so many (no more than MOST_PILOTS) that look as far as the first say. They rule out the K
-# that are so many standard errors behind the best, and would be so far behind it with all rows.
+# The first guess at k_max is made by some rows that look as far as "auto" goes, and corrected by
+# one row in so many (no more than MOST_PILOTS) that look as far as the first say. They rule out the
+# K that are so many standard errors behind the best, and would be so far behind with all rows.
 FIRST_PILOTS = 500
 PILOT_SHARE = 16
 MOST_PILOTS = 8192

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from kfree.likelihood.entering import Entering
-from kfree.likelihood.slots import ClassSlots, make_slots
+from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, make_slots
 from kfree.likelihood.terms import (
     Counts,
     Log,
@@ -124,7 +124,7 @@ class Field:
         self.candidate = i
         self.k = int(open_labels.table.k[i])
         self.changes = open_labels.rows.touched(i, open_labels.joint)
-        self._cached: dict[bool, tuple[_Touched | None, ClassSlots]] = {}
+        self._cached: dict[bool, tuple[_Touched | None, _RowSlots]] = {}
 
     def predictive(
         self, beta: np.ndarray, derivatives: bool = False
@@ -142,15 +142,13 @@ class Field:
         if shared not in self._cached:
             touched = self._touched(shared) if len(self.changes.pair_row) else None
             self._cached[shared] = touched, self._row_slots(touched)
-        touched, slots = self._cached[shared]
-        listed, absent = self._own(slots, beta, derivatives)
-        leaves = None
-        if self.open.own_labels is not None:
-            leaves = -listed[slots.find(np.arange(self.open.n_rows), self.open.own_labels)]
+        touched, at = self._cached[shared]
+        listed, absent = self._own(at, beta, derivatives)
+        leaves = -listed[at.of_label] if self.open.own_labels is not None else None
         if touched is not None:
-            more_listed, more_absent = _changed(touched, self.changes, slots, beta, derivatives)
+            more_listed, more_absent = _changed(touched, self.changes, at, beta, derivatives)
             listed, absent = listed + more_listed, absent + more_absent
-        return Predictive(slots, listed, absent), leaves
+        return Predictive(at.slots, listed, absent), leaves
 
     def own_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Class counts of the rows' own neighborhoods (n_rows, n_classes), and their divisors."""
@@ -180,27 +178,23 @@ class Field:
             touched.after.divisor,
         )
 
-    def _row_slots(self, touched: _Touched | None) -> ClassSlots:
+    def _row_slots(self, touched: _Touched | None) -> _RowSlots:
         """Slots of the classes that occur near each row."""
-        changes = self.changes
-        row, label = [changes.own_row], [self.open.labels[changes.own_neighbor]]
+        changes, n_rows, n_classes = self.changes, self.open.n_rows, self.open.n_classes
+        row = [changes.own_row, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)]
+        label = [self.open.labels[changes.own_neighbor], *row[1:]]
         if self.open.own_labels is not None:
-            row.append(np.arange(self.open.n_rows))
-            label.append(self.open.own_labels)
-        if touched is not None and not touched.slots.every:
-            entry_row, entry_label, _ = touched.spread(changes)
-            row.append(entry_row)
-            label.append(entry_label)
-        return make_slots(
-            self.open.n_rows, self.open.n_classes, np.concatenate(row), np.concatenate(label)
-        )
+            row[1], label[1] = np.arange(n_rows), self.open.own_labels
+        if touched is not None and n_classes > DENSE_CLASSES:
+            row[2], label[2] = touched.spread(changes)
+        slots, slot = make_slots(n_rows, n_classes, np.concatenate(row), np.concatenate(label))
+        return _RowSlots(slots, *np.split(slot, np.cumsum([len(row[0]), len(row[1])])))
 
-    def _own(self, slots: ClassSlots, beta: np.ndarray, derivatives: bool) -> tuple[Log, Log]:
+    def _own(self, at: _RowSlots, beta: np.ndarray, derivatives: bool) -> tuple[Log, Log]:
         """The open row's own log term, for each listed class and for any other."""
-        changes = self.changes
-        slot = slots.find(changes.own_row, self.open.labels[changes.own_neighbor])
-        value = np.bincount(slot, minlength=len(slots.classes))
-        divisor = self._divisor(np.bincount(changes.own_row, minlength=self.open.n_rows))
+        slots = at.slots
+        value = np.bincount(at.of_neighbor, minlength=len(slots.classes))
+        divisor = self._divisor(np.bincount(self.changes.own_row, minlength=self.open.n_rows))
         n_absent = self.open.n_classes - np.diff(slots.indptr)
         counts = Counts(slots.indptr, value, n_absent, np.zeros(self.open.n_rows), divisor)
         absent = log_terms(counts, beta, derivatives)
@@ -251,14 +245,14 @@ class Field:
         owner, neighbor = self.open.table.of(point, self.candidate)
         label, own_label = self.open.labels[neighbor], self.open.labels[point]
         own = np.arange(len(point))
-        slots = make_slots(
+        slots, slot = make_slots(
             len(point),
             self.open.n_classes,
             np.concatenate([own, owner]),
             np.concatenate([own_label, label]),
         )
-        value = np.bincount(slots.find(owner, label), minlength=len(slots.classes))
-        own_slot = slots.find(own, own_label)
+        own_slot, slot = np.split(slot, [len(point)])
+        value = np.bincount(slot, minlength=len(slots.classes))
         divisor = self._divisor(np.bincount(owner, minlength=len(point)))
         n_absent = self.open.n_classes - np.diff(slots.indptr)
         return Counts(slots.indptr, value, n_absent, value[own_slot], divisor), slots, own_slot
@@ -294,17 +288,32 @@ class _Touched:
     pair: np.ndarray  # (n_items,) a pair that the item stands for
     item_of_pair: np.ndarray  # (n_pairs,)
 
-    def spread(self, changes: Touched) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Every entry of every pair: its row, its class, and which entry it is."""
-        pair, entry = expand(self.after.indptr, self.item_of_pair)
-        return changes.pair_row[pair], self.slots.classes[self.entry_slot[entry]], entry
+    def spread(self, changes: Touched) -> tuple[np.ndarray, np.ndarray]:
+        """Every entry of every pair: its row and its class."""
+        pair, entry = self.entries
+        return changes.pair_row[pair], self.slots.classes[self.entry_slot[entry]]
+
+    @property
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every entry of every pair: which pair, and which entry it is."""
+        return expand(self.after.indptr, self.item_of_pair)
+
+
+@dataclass(frozen=True)
+class _RowSlots:
+    """Slots of the classes near each row, and where what occurs there has its slot."""
+
+    slots: ClassSlots
+    of_neighbor: np.ndarray  # the classes of the rows' own neighbors
+    of_label: np.ndarray  # the rows' own labels, where these are known
+    of_entry: np.ndarray  # the entries of touched points, if not every class has a slot
 
 
 def _changed(
-    touched: _Touched, changes: Touched, slots: ClassSlots, beta: np.ndarray, derivatives: bool
+    touched: _Touched, changes: Touched, at: _RowSlots, beta: np.ndarray, derivatives: bool
 ) -> tuple[Log, Log]:
     """The summed changes of the touched points' terms: for listed classes, for any other."""
-    n_items, n_rows = len(touched.of), changes.n_rows
+    n_items, n_rows, slots = len(touched.of), changes.n_rows, at.slots
     if len(beta) == 1:
         old = log_terms(touched.before, beta, derivatives)[touched.of]
         item_beta = beta
@@ -331,9 +340,9 @@ def _changed(
             lambda values: (gather @ values.reshape(shape)).reshape(-1, beta.shape[1])
         )
         return listed_sum, absent_sum
-    row, label, which = touched.spread(changes)
+    _, entries = touched.entries
     place = sparse.coo_array(
-        (np.ones(len(row)), (slots.find(row, label), which)),
+        (np.ones(len(entries)), (at.of_entry, entries)),
         shape=(len(slots.classes), len(touched.entry_slot)),
     ).tocsr()
     beyond = entry + -absent[touched.after.owner]  # what a listed class has on top of any other

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kfree.neighbors.flat import only_once
+from kfree.neighbors.flat import distinct
 
 DENSE_CLASSES = 16
 
@@ -47,14 +47,15 @@ class ClassSlots:
 
 def make_slots(
     n_points: int, n_classes: int, points: np.ndarray, classes: np.ndarray
-) -> ClassSlots:
-    """Slots for all (point, class) given; for every class of every point if these are few."""
+) -> tuple[ClassSlots, np.ndarray]:
+    """Slots for all (point, class) given, every class's if these are few; and the slot of each."""
     if n_classes <= DENSE_CLASSES:
-        return every_class(n_points, n_classes)
-    keys = only_once(points * np.int64(n_classes) + classes)
+        slots = every_class(n_points, n_classes)
+        return slots, slots.find(points, classes)
+    keys, slot = distinct(points * np.int64(n_classes) + classes, n_points * n_classes)
     owner, label = np.divmod(keys, n_classes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_points))])
-    return ClassSlots(indptr, label, n_classes, every=False)
+    return ClassSlots(indptr, label, n_classes, every=False), slot
 
 
 def every_class(n_points: int, n_classes: int) -> ClassSlots:

@@ -14,26 +14,31 @@ def expand(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return owner, np.repeat(start, length) + offset
 
 
-def only_once(values: np.ndarray) -> np.ndarray:
-    """The distinct values, in order: `np.unique`, which hashes integers and takes far longer."""
-    values = np.sort(values)
-    return values[np.concatenate([[len(values) > 0], values[1:] != values[:-1]])[: len(values)]]
-
-
 def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values, in order, and where each value stands among them.
 
-    Like `np.unique(values, return_inverse=True)` for integers in 0..limit-1, without sorting
-    where the values are many.
+    Like `np.unique(values, return_inverse=True)` for integers in 0..limit-1, in a fraction of its
+    time: without sorting where the values are many, and else with each value's place beside it.
     """
-    if limit > 8 * len(values):
+    n_bits = len(values).bit_length()
+    if limit <= 8 * len(values):
+        there = np.zeros(limit, dtype=bool)
+        there[values] = True
+        found = np.flatnonzero(there)
+        position = np.empty(limit, dtype=np.int32 if limit < 1 << 31 else np.int64)
+        position[found] = np.arange(len(found))
+        return found, position[values]
+    if limit >= 1 << (63 - n_bits):
         return np.unique(values, return_inverse=True)
-    there = np.zeros(limit, dtype=bool)
-    there[values] = True
-    found = np.flatnonzero(there)
-    position = np.empty(limit, dtype=np.int32 if limit < 1 << 31 else np.int64)
-    position[found] = np.arange(len(found))
-    return found, position[values]
+    packed = values.astype(np.int64) << n_bits
+    packed |= np.arange(len(values))
+    packed.sort()
+    place = packed & ((1 << n_bits) - 1)
+    packed >>= n_bits
+    first = np.concatenate([[True], packed[1:] != packed[:-1]])[: len(values)]
+    position = np.empty(len(values), dtype=np.int64)
+    position[place] = np.cumsum(first) - 1
+    return packed[first], position
 
 
 def distinct_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
