@@ -117,10 +117,11 @@ def remarks(results: dict[str, list[Result]]) -> list[str]:
     for line in results.get("memory", []):
         known = line.facts
         found += [
-            f"Memory: {line.value:.2f} GiB at the peak, of which {line.peer:.2f} GiB are 16 bytes "
-            f"x N x k_max with k_max = {known['k_max']}, and {known['before fit, GiB']:.2f} GiB "
-            f"were there before `fit`. `fit` took {known['fit, s']:.0f} s, `predict_proba` "
-            f"{known['predict_proba, s']:.1f} s.",
+            f"Memory of {known['N']:,} x {known['d']}: {known['before fit, GiB']:.2f} GiB before "
+            f"`fit`, {known['fit, GiB']:.2f} GiB at the peak of `fit` and "
+            f"{known['with predict_proba, GiB']:.2f} GiB with the predictions, where 16 bytes x N x "
+            f"k_max (= {known['k_max']}) are {line.peer:.2f} GiB. `fit` took "
+            f"{known['fit, s']:.0f} s, `predict_proba` {known['predict_proba, s']:.1f} s.",
             "",
         ]
     chosen = {
