@@ -51,8 +51,8 @@ model.predict_proba(new)
 done = time.perf_counter()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps(dict(
-    before=before, of_fit=of_fit, peak=peak, fit=fitted - start, predict=done - fitted, k_max=model.k_max_,
-    k_optimal=model.k_optimal_,
+    before=before, of_fit=of_fit, peak=peak, fit=fitted - start, predict=done - fitted,
+    k_max=model.k_max_, k_optimal=model.k_optimal_,
 )))
 """
 

@@ -114,13 +114,13 @@ def verdict(line: Result) -> str:
 def remarks(results: dict[str, list[Result]]) -> list[str]:
     """What the table has no column for."""
     found = []
-    for line in results.get("memory", []):
+    for line in [*results.get("memory", []), *results.get("memory-384", [])]:
         known = line.facts
         found += [
             f"Memory of {known['N']:,} x {known['d']}: {known['before fit, GiB']:.2f} GiB before "
             f"`fit`, {known['fit, GiB']:.2f} GiB at the peak of `fit` and "
-            f"{known['with predict_proba, GiB']:.2f} GiB with the predictions, where 16 bytes x N x "
-            f"k_max (= {known['k_max']}) are {line.peer:.2f} GiB. `fit` took "
+            f"{known['with predict_proba, GiB']:.2f} GiB with the predictions, where 16 bytes x N "
+            f"x k_max (= {known['k_max']}) are {line.peer:.2f} GiB. `fit` took "
             f"{known['fit, s']:.0f} s, `predict_proba` {known['predict_proba, s']:.1f} s.",
             "",
         ]
