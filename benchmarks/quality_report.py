@@ -119,6 +119,7 @@ def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) 
     flags = "" if protocol == "small" else f" --protocol {protocol}"
     flags += f" --without {' '.join(without)}" if without else ""
     title, rows, remark = TITLES[protocol]
+    stem = "quality" if protocol == "small" else f"quality-{protocol}"
     lines = [
         title,
         "",
@@ -144,7 +145,7 @@ def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) 
             + [["Mean rank of the log loss", *(f"{rank:.2f}" for rank in ranks.mean(axis=0))]],
         ),
         "",
-        f"![Mean ranks of the log loss](quality{'' if protocol == 'small' else f'-{protocol}'}-ranks.png)",
+        f"![Mean ranks of the log loss]({stem}-ranks.png)",
         "",
         "Classifiers that a bar joins are not told apart by Nemenyi's test at 5 % (critical "
         f"difference {critical_difference(len(models), len(names)):.2f}).",
