@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfree.likelihood.exchange import joined, present
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.likelihood.terms import segment_sum
 from kfree.likelihood.training_sum import Curves
@@ -85,21 +86,11 @@ class RowStates:
 
     def _change(self, pair: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """New log term less old, by the class of the open label: (n_pairs, n_classes)."""
-        each = np.arange(len(pair))
         label = self._label[pair]
-        old = _log_softmax(self._before[pair], beta / self._before_divisor[pair])[each, label]
+        old = present(self._before[pair].T, label, (beta / self._before_divisor[pair])[:, None])
         b = (beta / self._after_divisor[pair])[:, None]
-        count, weight = self._after[pair].astype(float), self._weight[pair][:, None]
-        top = count.max(axis=1, keepdims=True)
-        share = np.exp(b * (count - top))
-        rise = b * (count + weight - top)
-        high = np.maximum(rise, 0.0)
-        rest = share.sum(axis=1, keepdims=True) - share
-        new = -high - np.log(rest * np.exp(-high) + np.exp(rise - high))
-        own = count[each, label][:, None]
-        new += b * (own - top)
-        new[each, label] += (b * weight)[:, 0]
-        return new - old[:, None]
+        new = joined(self._after[pair].T, label, self._weight[pair], b)
+        return new[:, :, 0].T - old
 
 
 def _log_softmax(count: np.ndarray, b: np.ndarray) -> np.ndarray:
