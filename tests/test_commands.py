@@ -180,6 +180,9 @@ class TestFitRefuses:
         )
         told_so = fails("fit", folder / "iris.csv", "-t", "species", "-o", out, "--drop", "petal")
         assert "drop names the column 'petal'" in told_so
+        for option in ("--drop", "--keep", "--categorical"):
+            words = ("fit", folder / "iris.csv", "-t", "species", "-o", out, option, "species")
+            assert f"{option} names 'species', which is the column to predict." in fails(*words)
         assert "it is a folder" in fails("fit", folder, "-t", "y", "-o", out)
         assert not out.exists()
 

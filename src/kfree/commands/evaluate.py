@@ -82,7 +82,7 @@ def evaluate(
     chosen = _chosen(compared)
     if output is not None:
         check_output(output, [data], as_json=as_json)
-    prepare = preparation(drop, keep, categorical, decimal, thousands)
+    prepare = preparation(target, drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     if folds > len(task.labels):
         raise TableError(

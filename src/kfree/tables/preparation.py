@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.plain_text import quoted
 from kfree.tables import dates, free_text, saved_state
 from kfree.tables.categories import learn_values, one_hot
-from kfree.tables.cells import Cells, as_frame, as_texts, cells_of_frame, plain_numbers
+from kfree.tables.cells import (
+    Cells,
+    as_frame,
+    as_texts,
+    cells_of_frame,
+    plain_numbers,
+    stands_below,
+)
 from kfree.tables.kinds import Column, judge, settle_dates
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
@@ -210,7 +217,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         frame = as_frame(X)
-        self._refuse_lacking(frame.columns)
+        self._refuse_lacking(frame)
         known = set(self.feature_names_in_)
         tally.unknown_columns = [name for name in frame.columns if name not in known]
         if not len(frame):
@@ -393,12 +400,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                         f"it has {listed(nearest(name, columns) or columns)}."
                     )
 
-    def _refuse_lacking(self, columns: Any) -> None:
-        known, needed = set(columns), self.numbers_ + self.categories_ + self.texts_
+    def _refuse_lacking(self, frame: Any) -> None:
+        known, needed = set(frame.columns), self.numbers_ + self.categories_ + self.texts_
         lacking = [name for name in needed if name not in known]
         if lacking:
             close = nearest(lacking[0], known - set(needed), most=1)
             hint = f" (is {quoted(lacking[0])} perhaps {quoted(close[0])}?)" if close else ""
+            if stands_below(lacking[0], frame):
+                hint = (
+                    f" ({quoted(lacking[0])} stands below the first line: remove what is above it)"
+                )
             raise TableError(
                 f"The table lacks {'a column' if len(lacking) == 1 else 'columns'} that the model "
                 f"was fitted with: {listed(lacking)}{hint}."

@@ -77,11 +77,12 @@ class Tally:
                 "The column " + not_read(name, n, noun, self.example[name]),
                 f"no {noun}s in {name}",
             )
-        for name, mark in self.read_otherwise.items():
+        for mark in sorted(set(self.read_otherwise.values())):
+            names = [name for name, other in self.read_otherwise.items() if other == mark]
             yield (
-                f"The numbers of {quoted(name)} have the decimal mark {mark!r} here, which was "
+                f"The numbers of {listed(names)} have the decimal mark {mark!r} here, which was "
                 "another in fit.",
-                f"decimal mark of {name}",
+                f"decimal mark {mark}",
             )
         for name, new in self.new_values.items():
             yield (
