@@ -20,7 +20,7 @@ def short(name: object, most: int = MOST_LETTERS) -> str:
 
 def percent(share: float) -> str:
     """A share as a percentage."""
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def number(value: float) -> str:
