@@ -160,6 +160,8 @@ class TestFitRefuses:
             (b"a,y\n1,x\n2,x\n", "only one class, 'x'"),
             (b"a,y\n1,1.5\n2,2.5\n3,3.75\n", "continuous numbers, such as 1.5"),
             (b"a,z\n1,x\n2,x\n", "no column 'y'"),
+            (b"a b y\n1 2 x\n2 3 z\n", "the table has a single column, 'a b y'"),
+            (b"5.1,3.5,x\n4.9,3.0,z\n", "the first line, '5.1', '3.5' and 'x', looks like data"),
             (b"y,id\nx,1\nz,2\nx,3\n", "No column is left to learn from"),
             (b"y\nx\nz\nx\n", "No column is left to learn from"),
         ],

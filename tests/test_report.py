@@ -420,9 +420,9 @@ def test_better_and_worse_than_knn_are_said(report):
 def test_contradicted_labels_are_compared_with_what_overlap_explains():
     X, y = make_blobs(300, centers=[[0, 0], [1.5, 0]], random_state=0)
     found = make_report(X, y, model=KFreeClassifier(k_max=12)).findings
-    assert "Overlap of the classes may explain all of them" in label_words(found)
+    assert "Overlap of the classes may explain that" in label_words(found)
     # What the audit itself says of that is said.
-    assert tiles(found).tiles[-1].beside == "of 300; overlap of the classes may explain them"
+    assert tiles(found).tiles[-1].beside == "of 300; overlap of the classes may explain that"
     told = WrongLabels(n_rows=300, n_contradicted=15, n_estimated=12, interval=(7, 19))
     again = replace(found, audit=SimpleNamespace(n_contradicted=15, wrong=told))
     assert label_words(again) == f"The other rows contradict 15 labels. {told.in_words}"
@@ -573,7 +573,7 @@ def test_a_wrong_label_is_shown_with_its_neighbors(report, table):
 
 def test_cells_are_shown_as_they_are():
     assert cell(None) == cell(np.nan) == cell(pd.NaT) == cell(pd.NA) == "(missing)"
-    assert cell("") == cell("  ") == "(missing)"
+    assert cell("") == cell("  ") == cell("NA") == cell("?") == "(missing)"
     assert signed(-1e-5) == "+0.000" and signed(-0.0126) == "-0.013"
     assert cell(3) == "3" and cell(2.5) == "2.5" and cell("a\n b") == "a b"
     assert cell(pd.Timestamp("2020-03-01")) == "2020-03-01"

@@ -90,7 +90,7 @@ class WrongLabels:
             return "No label looks wrong."
         if self.explained_by_overlap:
             return (
-                "Overlap of the classes may explain all of them: the number of wrong labels may be "
+                "Overlap of the classes may explain that: the number of wrong labels may be "
                 f"0 (estimate {self.n_estimated:,}, 95% interval 0 to {high:,})."
             )
         return (

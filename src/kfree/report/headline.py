@@ -87,7 +87,7 @@ def quality_words(found: Findings) -> str:
     )
     return (
         f"{words}. On {compared.n_splits} folds it is {against}, and {_beside_knn(found)} a kNN "
-        f"whose k was searched ({percent(ours)} to {percent(theirs)}).{by_folds(found)}"
+        f"whose k was searched ({percent(ours)} against {percent(theirs)}).{by_folds(found)}"
     )
 
 
@@ -191,7 +191,7 @@ def _labels_beside(found: Findings) -> str:
     if not found.audit.n_contradicted:
         return f"of {len(found.labels):,}: none is contradicted"
     if found.audit.wrong.explained_by_overlap:
-        return f"of {len(found.labels):,}; overlap of the classes may explain them"
+        return f"of {len(found.labels):,}; overlap of the classes may explain that"
     return f"of {len(found.labels):,}; about {n:,} wrong ({low:,} to {high:,})"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import shown
+from kfree.tables.numbers import MISSING as EMPTY
 
 #: Longer names of classes and rows are cut.
 MOST_LETTERS = 40
@@ -42,7 +43,7 @@ def signed(value: float, decimals: int = 3) -> str:
 
 def cell(value: Any) -> str:
     """A cell of the user's table as it is shown."""
-    if value is None or str(value).strip() in ("", "NaT", "<NA>", "nan"):
+    if value is None or str(value).strip() in (*EMPTY, "NaT"):
         return MISSING
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"

@@ -12,7 +12,7 @@ import numpy as np
 from kfree.plain_text import quoted
 from kfree.tables.cells import Cells, as_frame, cells_of_column, stands_below
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
-from kfree.tables.numbers import POINT, read_columns, signs_of
+from kfree.tables.numbers import POINT, WRITTEN, read_columns, signs_of
 
 # From how many different values on, and from which share of the rows on, a column of whole numbers
 # or texts is something other than classes.
@@ -105,6 +105,16 @@ def _no_such_column(target: str, frame: Any) -> str:
         return (
             f"There is no column {quoted(target)} in the first line, but a cell below it is called "
             "so: if the names of the columns stand there, remove the lines above."
+        )
+    if len(columns) == 1:
+        return (
+            f"There is no column {quoted(target)}: the table has a single column, "
+            f"{quoted(columns[0])}; commas, semicolons, tabs or bars separate columns."
+        )
+    if sum(WRITTEN.fullmatch(name) is not None for name in columns) > 0.5 * len(columns):
+        return (
+            f"There is no column {quoted(target)}: the first line, {listed(columns)}, looks like "
+            "data; put a line with the names of the columns above it."
         )
     close = nearest(target, columns)
     advice = f"did you mean {listed(close)}" if close else f"there are {listed(columns, 12)}"
