@@ -96,7 +96,7 @@ class TestFit:
     def test_it_says_what_it_did(self, folder):
         text = (folder / "bäume.kfree.txt").read_text()
         for part in (
-            "59 rows, 6 columns to learn from, 4 classes (Birke: ",
+            "59 rows, 6 columns beside the labels, 4 classes (Birke: ",
             "1 row has no label in 'Art' and was left out.",
             "The class 'Eibe' has a single row.",
             "standardized: 'Höhe (m)' and 'Umfang'.",

@@ -44,7 +44,7 @@ class Task:
         rows, columns = self.features.shape
         return (
             f"{shown(self.name, 200)}: {count(rows, 'row')}, "
-            f"{count(columns, 'column')} to learn from, {len(classes)} classes ({first}{more})"
+            f"{count(columns, 'column')} beside the labels, {len(classes)} classes ({first}{more})"
         )
 
     def tell(self, notes: Sequence[str], tell: Callable[[str], None]) -> None:
