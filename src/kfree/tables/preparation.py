@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from kfree.tables.kinds import Column, judge, settle_dates
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
-from kfree.tables.relevance import tells
+from kfree.tables.relevance import MOST_ROWS, hiding, tells
 from kfree.tables.scaling import learn_scales, usable
 from kfree.tables.tally import Tally
 from kfree.tables.units import bare, common_unit, has_limits
@@ -40,8 +41,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     Categories (text, booleans) become one column for each value; a missing cell is a value of its
     own, and a value that was not there in `fit` is none of them. Free text becomes features by
     which texts that look alike are near each other. Columns that tell nothing (always the same
-    value, empty, free text that the labels do not depend on) or stand for the row itself
-    (identifiers) are left out. `notes_` says what was done to which column.
+    value, empty, free text that the labels do not depend on or that hides what other columns tell)
+    or stand for the row itself (identifiers) are left out. `notes_` says what was done to which
+    column.
 
     New data are matched by the names of their columns: the order does not matter, and columns that
     are not needed are passed over.
@@ -166,6 +168,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             self.values_[name], rare = learn_values(cells[name].texts or [])
             if rare:
                 self.rare_values_[name] = rare
+        if y is not None and self.texts_ and (self.numbers_ or self.categories_):
+            self._leave_out_hiding(frame, y)
         self.notes_ = notes(self.columns_, self.circles_)
         return self
 
@@ -330,6 +334,24 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             else:
                 why = "free text on which the labels do not depend"
                 self.columns_[i] = Column(column.name, "left out", why)
+
+    def _leave_out_hiding(self, frame: Any, y: np.ndarray) -> None:
+        """Leave texts out that hide what the other columns tell."""
+        rows = np.linspace(0, len(frame) - 1, min(len(frame), MOST_ROWS)).astype(int)
+        # All columns were read before, so none is refused for what a few rows have.
+        tally = Tally(readable=Counter(self.numbers_))
+        features = self.transform_block(frame.iloc[rows], tally)
+        sizes = [len(self.text_maps_[name].directions) for name in self.texts_]
+        ends = features.shape[1] - sum(sizes) + np.cumsum([0, *sizes[:-1]])
+        others, *texts = np.split(features, ends, axis=1)
+        judged = {n: t for n, t in zip(self.texts_, texts, strict=True) if n not in self.keep}
+        kept = [t for n, t in zip(self.texts_, texts, strict=True) if n in self.keep]
+        for name in hiding(np.hstack([others, *kept]), judged, y[rows]):
+            del self.text_maps_[name]
+            i = [column.name for column in self.columns_].index(name)
+            why = "free text that hides what the other columns tell"
+            self.columns_[i] = Column(name, "left out", why)
+        self._sort_columns()
 
     def _learn_numbers(
         self,
