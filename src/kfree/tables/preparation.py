@@ -22,7 +22,7 @@ from kfree.tables.cells import (
     plain_numbers,
     stands_below,
 )
-from kfree.tables.kinds import Column, judge, settle_dates
+from kfree.tables.kinds import MOST, Column, judge, settle_dates
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
@@ -404,13 +404,33 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             noun = "date" if name in self.date_formats_ else "number"
             if found.strange:
                 raise TableError(f"The column {quoted(name)} held {noun}s in fit; {found.strange}.")
-            table[:, j] = values = self._values(found, read)
+            values = self._values(found, read)
+            if name in self.date_formats_ and found.texts and not np.isfinite(values).any():
+                values = self._dates_written_otherwise(found, tally)
+            table[:, j] = values
             tally.add_numbers(name, found.texts, values, noun)
             if name in read and name in styles:
                 decimal = read[name][1].style.decimal
                 if decimal != styles[name].decimal:
                     tally.read_otherwise[name] = decimal
         return usable(self.numbers_, table)
+
+    def _dates_written_otherwise(self, found: Cells, tally: Tally) -> np.ndarray:
+        """Days of a column of which no cell is written as in fit; NaN if these are no dates."""
+        texts, name = found.texts or [], found.name
+        present = [text for text in texts if text is not None]
+        if name not in tally.date_formats:
+            other = dates.find_format(present, MOST) if present else None
+            if other is None or other in dates.CLOCKS:
+                return np.full(len(texts), np.nan)
+            month_first = dates.is_month_first(self.date_formats_[name])
+            if month_first and dates.reads_both_ways(present, other):
+                other = dates.month_first(other)
+            tally.date_formats[name] = other
+        days = dates.days_of_texts(texts, tally.date_formats[name])
+        for i in np.flatnonzero(np.isfinite(days))[:1]:
+            tally.date_examples.setdefault(name, (str(texts[i]), float(days[i])))
+        return days
 
     def _refuse_unknown(self, columns: Any) -> None:
         known = set(columns)
