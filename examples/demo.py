@@ -72,7 +72,7 @@ def table(results: dict[str, Evaluation]) -> str:
 
 
 def bar_chart(k: np.ndarray, k_probabilities: np.ndarray, blocks: bool) -> str:
-    """The K that hold all but 1 %, on few lines: neighboring K share one where there are many."""
+    """The K that hold all but 1%, on few lines: neighboring K share one where there are many."""
     first = int(np.searchsorted(np.cumsum(k_probabilities), 0.005))
     last = len(k_probabilities) - int(np.searchsorted(np.cumsum(k_probabilities[::-1]), 0.005))
     width = -(-(last - first) // MOST_BARS)

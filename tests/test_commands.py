@@ -96,7 +96,7 @@ class TestFit:
     def test_it_says_what_it_did(self, folder):
         text = (folder / "bäume.kfree.txt").read_text()
         for part in (
-            "59 rows, 6 columns to learn from, 4 classes (Birke: ",
+            "59 rows, 6 columns beside the labels, 4 classes (Birke: ",
             "1 row has no label in 'Art' and was left out.",
             "The class 'Eibe' has a single row.",
             "standardized: 'Höhe (m)' and 'Umfang'.",
@@ -160,6 +160,8 @@ class TestFitRefuses:
             (b"a,y\n1,x\n2,x\n", "only one class, 'x'"),
             (b"a,y\n1,1.5\n2,2.5\n3,3.75\n", "continuous numbers, such as 1.5"),
             (b"a,z\n1,x\n2,x\n", "no column 'y'"),
+            (b"a b y\n1 2 x\n2 3 z\n", "the table has a single column, 'a b y'"),
+            (b"5.1,3.5,x\n4.9,3.0,z\n", "the first line, '5.1', '3.5' and 'x', looks like data"),
             (b"y,id\nx,1\nz,2\nx,3\n", "No column is left to learn from"),
             (b"y\nx\nz\nx\n", "No column is left to learn from"),
         ],
@@ -180,6 +182,9 @@ class TestFitRefuses:
         )
         told_so = fails("fit", folder / "iris.csv", "-t", "species", "-o", out, "--drop", "petal")
         assert "drop names the column 'petal'" in told_so
+        for option in ("--drop", "--keep", "--categorical"):
+            words = ("fit", folder / "iris.csv", "-t", "species", "-o", out, option, "species")
+            assert f"{option} names 'species', which is the column to predict." in fails(*words)
         assert "it is a folder" in fails("fit", folder, "-t", "y", "-o", out)
         assert not out.exists()
 

@@ -263,7 +263,7 @@ def test_credible_set_is_dark_and_named(fitted):
     dark = {round(b.get_x() + 0.4) for b in display.bars_ if sum(b.get_facecolor()[:3]) < 1.5}
     assert dark == {4, 5}
     words = [text.get_text() for text in display.legend_.get_texts()]
-    assert words == ["credible set of 75 %: K = 4-5", "other K"]
+    assert words == ["credible set of 75%: K = 4-5", "other K"]
     assert display.ax_.get_xlabel() == "number of neighbors $K$"
     assert "p(K" in display.ax_.get_ylabel()
 

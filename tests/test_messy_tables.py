@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import io
 import json
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from kfree import FieldClassifier, KFreeClassifier
 from kfree.cli import make_app
 from kfree.commands.models import MODELS, usual_model
 from kfree.report import make_report
-from kfree.tables import TableError, TablePreparation, split_target
+from kfree.tables import TableError, TablePreparation, read_cells, split_target
 from kfree.tables.cells import plain_numbers
 from kfree.tables.tally import Tally
 
@@ -216,11 +217,118 @@ class TestRowsThatAreNoData:
         result = run("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
         assert "2 rows predicted" in result.stderr
 
+    def test_predict_leaves_empty_rows_and_a_source_alone(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("kfree.commands.predict.BLOCK_ROWS", 4)
+        # Spreadsheets write rows that somebody cleared, and people a source below the table.
+        rows = "".join(f"{i}.5 kg,{i % 3},{'pq'[i % 2]}\n" for i in range(9))
+        assert self.fit(tmp_path, "a,b,kind\n" + rows).exit_code == 0
+        text = "a,b,kind\n" + rows + ",,\n,,p\nSource: the 1995 survey,,\n7.5 kg,,\n"
+        (tmp_path / "n.csv").write_text(text)
+        result = run("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
+        assert "3 rows are empty in all columns that the model uses" in result.stderr
+        assert "10 rows predicted" in result.stderr
+        assert "filled in with the median of fit: 'b' (1 cell)" in result.stderr
+        made = pd.read_csv(tmp_path / "o.csv")["prediction"].isna()
+        assert np.flatnonzero(made).tolist() == [9, 10, 11]
+
+    def test_predict_of_empty_rows_alone(self, tmp_path):
+        assert self.fit(tmp_path, table()).exit_code == 0
+        (tmp_path / "n.csv").write_text("a,b\n,\n,NA\n")
+        words = ("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv", "--json")
+        told = json.loads(run(*words).stdout)
+        assert (told["n_rows"], told["n_predicted"], told["mean_probability"]) == (2, 0, None)
+
+    def test_predict_below_a_title(self, tmp_path):
+        assert self.fit(tmp_path, table()).exit_code == 0
+        (tmp_path / "n.csv").write_text("All sizes,,\n,,\na,b,kind\n1,2,p\n")
+        result = run("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
+        assert "('a' stands below the first line: remove what is above it)" in result.stderr
+        assert not (tmp_path / "o.csv").exists()
+
+    @pytest.mark.parametrize(("line", "mark"), [("sep=;", ";"), ('"sep=;"', ";"), ("SEP=^", "^")])
+    @pytest.mark.parametrize("wide", [False, True])
+    def test_excel_says_the_separator(self, tmp_path, monkeypatch, line, mark, wide):
+        monkeypatch.setattr("kfree.tables.reading.WIDE", 2 if wide else 500)
+        (tmp_path / "t.csv").write_text(f"{line}\r\n" + table(9).replace(",", mark))
+        read = read_cells(tmp_path / "t.csv")
+        expected = pd.read_csv(io.StringIO(table(9)), dtype=str)
+        assert read.to_dict("list") == expected.to_dict("list")
+
+    def test_nothing_below_the_separator(self, tmp_path):
+        (tmp_path / "t.csv").write_text("sep=;\n\n")
+        with pytest.raises(TableError, match="is empty"):
+            read_cells(tmp_path / "t.csv")
+
     def test_names_in_the_second_line(self, tmp_path):
         result = self.fit(tmp_path, "Sample,Sizes,,Result\n" + table())
         assert "but a cell below it is called so" in result.stderr
         result = self.fit(tmp_path, "# made by a machine\n" + table())
         assert "remove what stands above the names of the columns" in result.stderr
+
+
+def numbered(n_rows=60):
+    random = np.random.default_rng(0)
+    return pd.DataFrame({"size": random.normal(size=n_rows).round(3).astype(str)})
+
+
+class TestMissing:
+    @pytest.mark.parametrize("mark", [".", "..", "\u2013", "#DIV/0!", "#VALUE!"])
+    def test_marks(self, mark):
+        frame = numbered()
+        frame.loc[::2, "size"] = mark
+        fitted = TablePreparation().fit(frame)
+        assert fitted.notes_[-1] == (
+            "Missing numbers were filled in with the median: 'size' (30 cells)."
+        )
+        np.testing.assert_array_equal(
+            fitted.numbers_of(frame)["size"], pd.to_numeric(frame["size"], errors="coerce")
+        )
+
+    def test_a_label_that_is_a_point(self):
+        frame = numbered().assign(kind=["p", "q", "."] * 20)
+        assert len(split_target(frame, "kind", say=lambda words: None)[1]) == 40
+
+    def test_one_word_for_what_is_not_known(self):
+        frame = numbered()
+        frame.loc[::3, "size"] = "not measured"
+        fitted = TablePreparation().fit(frame)
+        assert fitted.numbers_ == ["size"]
+        assert "20 cells that are not numbers, such as 'not measured'" in fitted.notes_[1]
+
+    def test_several_words_and_codes_are_categories(self):
+        frame = numbered().assign(code=[str(i % 5) if i % 3 else "other" for i in range(60)])
+        frame.loc[::3, "size"] = "small"
+        frame.loc[1::9, "size"] = "large"
+        fitted = TablePreparation().fit(frame)
+        assert fitted.numbers_ == []
+        assert fitted.categories_ == ["code"]
+
+
+class TestIdentifiersByName:
+    def test_most_rows_have_one_of_their_own(self):
+        # Of 60 rows 45 persons, two visits of some.
+        who = [i % 45 for i in range(60)]
+        frame = numbered().assign(
+            patient_id=[100 * i for i in who], PatientID=[f"P {i}" for i in who], group_no=who
+        )
+        fitted = TablePreparation().fit(frame)
+        assert fitted.left_out_ == dict.fromkeys(
+            ["patient_id", "PatientID"], "by its name an identifier"
+        )
+        assert fitted.numbers_ == ["size", "group_no"]
+        kept = TablePreparation(keep=["patient_id", "PatientID"]).fit(frame)
+        assert kept.left_out_ == {}
+        assert "By name, 'patient_id' and 'PatientID' could be identifiers" in str(kept.notes_)
+
+    def test_few_values_are_kept_and_named(self):
+        frame = numbered().assign(id=[i % 6 for i in range(60)])
+        fitted = TablePreparation().fit(frame)
+        assert fitted.numbers_ == ["size", "id"]
+        assert "By name, 'id' could be an identifier; --drop leaves it out." in fitted.notes_
+
+    def test_fractions_are_none(self):
+        frame = numbered().assign(grid=1.0).rename(columns={"size": "valid id"})
+        assert TablePreparation().fit(frame).numbers_ == ["valid id"]
 
 
 class TestNames:

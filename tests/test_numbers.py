@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from kfree.tables.numbers import (
     parsed,
     read_columns,
 )
+from kfree.tables.relevance import hiding
 
 pd = pytest.importorskip("pandas")
 
@@ -276,6 +279,47 @@ class TestTexts:
         fitted = TablePreparation().fit(frame, y)
         assert fitted.left_out_["text"] == "free text on which the labels do not depend"
         assert TablePreparation(keep=["text"]).fit(frame, y).texts_ == ["text"]
+
+    @staticmethod
+    def named_places(strong_numbers):
+        """Rows of nine classes; their texts tell the class of every third row."""
+        random = np.random.default_rng(0)
+        y = np.repeat(np.arange(9), 40)
+        words = ["river", "hill", "lake", "stone", "wood", "field", "bridge", "castle", "harbor"]
+        told = np.where(random.random(len(y)) < 1 / 3, y, random.integers(0, 9, len(y)))
+        texts = [f"{words[t]} {''.join(random.choice(list('abcdefgh'), 12))}" for t in told]
+        numbers = np.column_stack([y // 3, y % 3]) + random.normal(0, 0.2, (len(y), 2))
+        if not strong_numbers:
+            numbers = random.normal(size=(len(y), 2))
+        return pd.DataFrame(numbers, columns=["north", "east"]).assign(name=texts), y
+
+    def test_a_text_that_hides_what_numbers_tell(self, tmp_path):
+        frame, y = self.named_places(strong_numbers=True)
+        fitted = TablePreparation().fit(frame, y)
+        assert fitted.left_out_ == {"name": "free text that hides what the other columns tell"}
+        assert fitted.transform(frame).shape == (len(y), 2)
+        again = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(again.transform(frame), fitted.transform(frame))
+        # Whoever wants it has it; and what it tells counts where nothing else tells more.
+        assert TablePreparation(keep=["name"]).fit(frame, y).texts_ == ["name"]
+        assert TablePreparation().fit(*self.named_places(strong_numbers=False)).texts_ == ["name"]
+        assert TablePreparation().fit(frame[["name"]], y).texts_ == ["name"]
+
+    def test_of_several_texts_those_that_hide_are_found(self):
+        random = np.random.default_rng(0)
+        y = np.repeat(np.arange(9), 40)
+        others = np.column_stack([y // 3, np.zeros(len(y))]) + random.normal(0, 0.2, (len(y), 2))
+        texts = {
+            "noise": random.normal(0, 0.5, (len(y), 30)),
+            "tells": np.column_stack([y % 3]) + random.normal(0, 0.2, (len(y), 1)),
+            "more noise": random.normal(0, 1, (len(y), 30)),
+        }
+        assert hiding(others, texts, y) == ["more noise", "noise"]
+        # By chance nothing is found, and in a handful of rows nothing is looked for.
+        assert hiding(others, {"tells": texts["tells"]}, y) == []
+        assert hiding(others, texts, random.permutation(y)) == []
+        few = slice(None, None, 20)
+        assert hiding(others[few], {n: t[few] for n, t in texts.items()}, y[few]) == []
 
     def test_weekdays_that_matter(self):
         days = pd.Series(pd.date_range("2024-01-01", periods=140))

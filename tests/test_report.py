@@ -67,7 +67,7 @@ from kfree.report.headline import (
 )
 from kfree.report.importance import column_importance
 from kfree.report.neighbors import how_many_neighbors
-from kfree.report.rows import uncertain
+from kfree.report.rows import suspicious, uncertain
 from kfree.report.wording import cell, number, signed
 from kfree.tables import TablePreparation
 
@@ -266,7 +266,7 @@ def test_chance_alone_makes_a_calibration_error():
         / 120
         for _ in range(400)
     ]
-    # 5 % with a standard error of 1.1 %.
+    # 5% with a standard error of 1.1%.
     assert 0.015 < np.mean(np.array(errors) > bound) < 0.095
     # And it shrinks with the number of rows.
     assert calibration_by_chance(np.tile(confidence, 16)) < 0.4 * bound
@@ -353,7 +353,7 @@ def test_every_kind_of_block_is_tried():
 
 def test_an_axis_has_round_numbers_and_holds_what_is_drawn():
     found = axis(0.613, 0.739, 4, percent=True)
-    assert [words for _, words in found.ticks] == ["60 %", "65 %", "70 %", "75 %"]
+    assert [words for _, words in found.ticks] == ["60%", "65%", "70%", "75%"]
     assert found.at(0.6) == 0.0 and found.at(0.75) == 100.0 and found.down(0.6) == 100.0
     assert axis(0.0, 18_000.0, 4).ticks[-1] == (20_000.0, "20,000")
     assert axis(0.0, 0.0).high > 0.0
@@ -370,8 +370,8 @@ def test_headline_says_how_good_against_what_and_how_sure(report):
     assert "probabilities" in lead and "label" in lead
     assert len(lead.split()) <= 45
     low, high = found.accuracy_interval
-    assert f"{100 * found.scores.accuracy:.1f} % of the 60 rows" in header
-    assert f"(95 % interval {100 * low:.1f} % to {100 * high:.1f} %)" in header
+    assert f"{100 * found.scores.accuracy:.1f}% of the 60 rows" in header
+    assert f"(95% interval {100 * low:.1f}% to {100 * high:.1f}%)" in header
     assert "always saying the commonest class" in header and "a kNN whose k was searched" in header
     assert f"contradict {found.audit.n_contradicted} labels" in header
 
@@ -386,7 +386,7 @@ def test_the_verdict_follows_the_folds_and_the_labels(report):
     poor = replace(found, comparison=replace(found.comparison, scores=scores))
     assert "on folds, no better than always saying the commonest class" in verdict(poor)
     alone = replace(found, comparison=None)
-    assert verdict(alone).startswith(f"Right for {100 * found.scores.accuracy:.1f} % of the rows.")
+    assert verdict(alone).startswith(f"Right for {100 * found.scores.accuracy:.1f}% of the rows.")
 
 
 def test_four_tiles_and_the_facts(report):
@@ -396,7 +396,7 @@ def test_four_tiles_and_the_facts(report):
         "Accuracy",
         "Log loss",
         "Calibration error",
-        "Labels to check",
+        "Contradicted labels",
     ]
     assert (
         f"{found.scores.log_loss:.3f}" in tiles
@@ -420,9 +420,9 @@ def test_better_and_worse_than_knn_are_said(report):
 def test_contradicted_labels_are_compared_with_what_overlap_explains():
     X, y = make_blobs(300, centers=[[0, 0], [1.5, 0]], random_state=0)
     found = make_report(X, y, model=KFreeClassifier(k_max=12)).findings
-    assert "no more than overlap of the classes explains" in label_words(found)
+    assert "Overlap of the classes may explain that" in label_words(found)
     # What the audit itself says of that is said.
-    assert tiles(found).tiles[-1].beside == "of 300; overlap of the classes explains them"
+    assert tiles(found).tiles[-1].beside == "of 300; overlap of the classes may explain that"
     told = WrongLabels(n_rows=300, n_contradicted=15, n_estimated=12, interval=(7, 19))
     again = replace(found, audit=SimpleNamespace(n_contradicted=15, wrong=told))
     assert label_words(again) == f"The other rows contradict 15 labels. {told.in_words}"
@@ -452,8 +452,8 @@ def test_the_headline_says_where_the_folds_contradict_it(report):
     assert "no better than always saying the commonest class" in quality_words(contradicted)
     assert "worse than the plain shares" in calibration_words(contradicted)
     # The tiles say what the headline says.
-    assert tiles(contradicted).tiles[0].value == "2.0 %"
-    assert verdict(contradicted).startswith("Right for 2.0 % of the rows on folds")
+    assert tiles(contradicted).tiles[0].value == "2.0%"
+    assert verdict(contradicted).startswith("Right for 2.0% of the rows on folds")
 
 
 def test_the_folds_are_believed_where_leaving_a_row_out_is_far_worse(report):
@@ -488,7 +488,7 @@ def test_a_column_that_gives_the_answer_away_is_named():
     # Columns that are worth nothing are counted, not drawn.
     words, picture, *_ = which_columns(found)
     assert [line.name for line in picture.lines] == ["reminder"]
-    assert "2 columns are worth less than 1 % of the first." in words.words
+    assert "2 columns are worth less than 1% of the first." in words.words
     # Every row is clear: no cards, and no picture of one point.
     (sentence,) = uncertain(found)
     assert sentence.words.startswith("No row is uncertain: the least sure is ")
@@ -573,7 +573,7 @@ def test_a_wrong_label_is_shown_with_its_neighbors(report, table):
 
 def test_cells_are_shown_as_they_are():
     assert cell(None) == cell(np.nan) == cell(pd.NaT) == cell(pd.NA) == "(missing)"
-    assert cell("") == cell("  ") == "(missing)"
+    assert cell("") == cell("  ") == cell("NA") == cell("?") == "(missing)"
     assert signed(-1e-5) == "+0.000" and signed(-0.0126) == "-0.013"
     assert cell(3) == "3" and cell(2.5) == "2.5" and cell("a\n b") == "a b"
     assert cell(pd.Timestamp("2020-03-01")) == "2020-03-01"
@@ -586,6 +586,26 @@ def test_what_was_done_to_columns_is_said(report):
     kinds = {column.name: column.kind for column in report.findings.columns}
     assert kinds["colour"] == "category" and kinds["Länge <cm>"] == "number"
     assert kinds["Kennung"].startswith("left out")
+
+
+def test_a_card_without_neighbors_says_so(report):
+    found = report.findings
+    alone = replace(found.audit, neighbors_against=np.full_like(found.audit.neighbors_against, -1))
+    cards = suspicious(replace(found, audit=alone))[1].cards
+    suggested = found.audit.suggested[0]
+    assert f"None of the rows nearest to it is labeled {suggested}." in cards[0].words
+    assert "Beside it the nearest rows" not in cards[0].words
+    assert f"Beside it the nearest rows labeled {suggested}." in suspicious(found)[1].cards[0].words
+
+
+@pytest.mark.parametrize(("first", "beside"), [(0, "; in parentheses is 'nr'"), (1, "")])
+def test_identifiers_stand_beside_the_numbers_of_rows_unless_they_are_the_same(first, beside):
+    X, y = make_blobs(40, centers=[[0, 0], [1.5, 0]], random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(nr=np.arange(first, first + 40))
+    found = make_report(frame, y, count_from=1).findings
+    assert str(found.row_names[2]) == ("3" if first else "3 (2)")
+    words = suspicious(found)[0].words
+    assert words.endswith(f"Rows are counted from 1{beside}.")
 
 
 def test_only_identifiers_name_rows(table):

@@ -22,6 +22,7 @@ from kfree.tables import (
     read_cells,
     split_target,
 )
+from kfree.tables.tally import Tally
 
 pd = pytest.importorskip("pandas")
 
@@ -397,6 +398,13 @@ class TestKinds:
             (["02.01.1970", "11.01.1970"], [1, 10]),
             (["2/1/1970", "11/1/1970"], [1, 10]),
             (["1/2/1970", "1/31/1970"], [1, 30]),
+            (["1/2/70", "1/31/70"], [1, 30]),
+            (["2/1/70 12:00", "31/1/70 00:00"], [1.5, 30]),
+            (["02-Jan-70", "11-Jan-70"], [1, 10]),
+            (["Jan 2 1970", "May 11 1970"], [1, 130]),
+            (["Jan 1970", "Feb 1970"], [0, 31]),
+            (["January 1970", "February 1970"], [0, 31]),
+            (["Jan-70", "Feb-70"], [0, 31]),
             (["1970/01/02", "1970/01/11"], [1, 10]),
             (["January 2, 1970", "May 11, 1970"], [1, 130]),
             (["01/02/1970 12:00 PM", "01/31/1970 06:00 AM"], [1.5, 30.25]),
@@ -442,6 +450,36 @@ class TestKinds:
         assert any("'a' were read as month/day/year, as in other" in note for note in beside.notes_)
         german = [f"{i % 28 + 1:02d}/{i % 12 + 1:02d}/2024 10:00" for i in range(self.N)]
         assert self.kinds(a=open_dates, b=american, c=german).date_formats_["a"] == "%d/%m/%Y"
+
+    @pytest.mark.parametrize(
+        ("usual", "other", "example"),
+        [
+            ("%m/%d/%y", "%Y-%m-%d", "2024-01-05"),
+            ("%m/%d/%Y", "%d.%m.%Y", "05.01.2024"),
+            ("%Y-%m-%d", "%b %d, %Y", "Jan 05, 2024"),
+            # The month comes first in both, though these cells could be read otherwise.
+            ("%m/%d/%Y", "%m-%d-%Y", "01-05-2024"),
+        ],
+    )
+    def test_new_dates_that_are_written_in_another_way(self, usual, other, example):
+        days = pd.Series(pd.date_range("2024-01-01", periods=100))
+        fitted = TablePreparation().fit(pd.DataFrame({"due": days.dt.strftime(usual)}))
+        expected = fitted.transform(pd.DataFrame({"due": days.dt.strftime(usual)[4:12]}))
+        new = pd.DataFrame({"due": [None, *days.dt.strftime(other)[4:12]]})
+        with pytest.warns(TableWarning, match=f"'{example}' was read as 2024-01-05"):
+            np.testing.assert_array_equal(fitted.transform(new)[1:], expected)
+        # What holds for the first block of a table holds for the others.
+        tally = Tally()
+        for part in (new.iloc[:3], new.iloc[3:]):
+            fitted.transform_block(part, tally)
+        assert len(tally.date_formats) == 1 and tally.filled_in["due"] == 1
+
+    def test_new_cells_that_are_no_dates(self):
+        days = [f"2024-01-{i % 28 + 1:02d}" for i in range(60)]
+        fitted = TablePreparation().fit(pd.DataFrame({"a": days}))
+        for text in ("soon", "10:30"):
+            with pytest.raises(TableError, match=f"held dates in fit, .* like '{text}'"):
+                fitted.transform(pd.DataFrame({"a": [text] * 3}))
 
     def test_missing_dates(self):
         fitted = self.kinds(a=["2024-01-01", "2024-02-01", None, "2024-01-15"] * 10)

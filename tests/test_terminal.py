@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from kfree.cli import COMMANDS, make_app
 from kfree.commands import telling
+from kfree.commands.evaluate import SCORES
 from kfree.plain_text import quoted, shown, without_controls
 
 APP = make_app()
@@ -53,6 +54,19 @@ def folder(tmp_path_factory):
     assert result.exit_code == 0, result.output
     (folder / "fit.txt").write_text(result.output)
     return folder
+
+
+@pytest.mark.parametrize("width", [30, 60, 200])
+def test_no_score_is_cut_where_the_terminal_is_narrow(folder, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = run("evaluate", folder / "t.csv", "-t", "y", "--with", "k,commonest")
+    assert result.exit_code == 0, result.output
+    shown_scores = result.stdout.partition("Means over 4 folds")[2]
+    assert "\u2026" not in shown_scores
+    assert all(title in shown_scores for title, _, _ in SCORES)
+    lines = [line for line in shown_scores.splitlines() if line.startswith("commonest class")]
+    assert (len(lines) == 1) == (width == 200)
+    assert sum(len(line.split()) - 2 for line in lines) == len(SCORES)
 
 
 class TestText:

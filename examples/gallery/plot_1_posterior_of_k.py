@@ -24,12 +24,12 @@ plt.show()
 
 # %%
 # The most probable k holds only a small part of the probability. The smallest set of k that holds
-# 90 % of it has many members:
+# 90% of it has many members:
 
 order = np.argsort(-model.k_posterior_)
 n_needed = int(np.searchsorted(np.cumsum(model.k_posterior_[order]), 0.9)) + 1
 print(f"most probable: k = {model.k_optimal_}, with {model.k_posterior_.max():.2f}")
-print(f"90 % credible set: k = {sorted(int(k) for k in order[:n_needed] + 1)}")
+print(f"90% credible set: k = {sorted(int(k) for k in order[:n_needed] + 1)}")
 
 # %%
 # What is probable depends on how many rows there are. The same flowers, every third and every tenth

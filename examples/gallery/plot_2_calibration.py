@@ -2,7 +2,7 @@
 Probabilities without exact zeros: kfree beside a grid search
 =============================================================
 
-Of the rows that get a probability of 80 %, about 80 % should be of that class. We look at kfree and
+Of the rows that get a probability of 80%, about 80% should be of that class. We look at kfree and
 at plain k-nearest neighbors with the k that a grid search has chosen. The latter gives some
 classes probability 0 because none of so few neighbors has them, and some of these are the true
 class.

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-# Half of the 95 % quantile of chi squared with one degree of freedom.
+# Half of the 95% quantile of chi squared with one degree of freedom.
 DROP = 1.92
 SHARES = np.concatenate([[0.0], np.geomspace(5e-4, 0.45, 60)])
 # Depth by rank: the place in a row's list of the first, or third, that is predicted otherwise.
@@ -69,7 +69,7 @@ class WrongLabels:
     n_estimated : int
         How many labels are wrong.
     interval : tuple of two int
-        95 % interval of that number.
+        95% interval of that number.
     """
 
     n_rows: int
@@ -90,12 +90,12 @@ class WrongLabels:
             return "No label looks wrong."
         if self.explained_by_overlap:
             return (
-                "That is no more than overlap of the classes explains: the number of wrong labels "
-                f"may be 0 (estimate {self.n_estimated:,}, 95 % interval 0 to {high:,})."
+                "Overlap of the classes may explain that: the number of wrong labels may be "
+                f"0 (estimate {self.n_estimated:,}, 95% interval 0 to {high:,})."
             )
         return (
             f"Beyond what overlap of the classes explains, about {self.n_estimated:,} labels are "
-            f"wrong (95 % interval: {low:,} to {high:,})."
+            f"wrong (95% interval: {low:,} to {high:,})."
         )
 
 
@@ -149,7 +149,7 @@ def depth_by_odds(probabilities: NDArray) -> NDArray[np.float64]:
 def lapse_rate(
     depth: NDArray[np.float64], contradicted: NDArray[np.bool_], n_classes: int
 ) -> tuple[float, float, float]:
-    """The most likely e, and the ends of its 95 % interval."""
+    """The most likely e, and the ends of its 95% interval."""
     deepest = float(depth.max())
     scaled = depth / max(float(depth.std()), deepest / DEEPEST, SMALLEST)
     if deepest > 0:
@@ -209,5 +209,5 @@ def _curve_fit(
 
 
 def _rule_of_three(n_rows: int) -> int:
-    """No case among so many leaves open this many, at 95 %."""
+    """No case among so many leaves open this many, at 95%."""
     return min(3, n_rows)

@@ -62,7 +62,7 @@ def audit(
     Example: `kfree audit iris.csv --target species --output suspects.csv`
     """
     check_output(output, [data], as_json=as_json)
-    prepare = preparation(drop, keep, categorical, decimal, thousands)
+    prepare = preparation(target, drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     refuse_taken(task.features.columns, TOLD, "the audit is")
     fitted = make_model(prepare, task, model, structure, jobs)

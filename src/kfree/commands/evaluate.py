@@ -82,7 +82,7 @@ def evaluate(
     chosen = _chosen(compared)
     if output is not None:
         check_output(output, [data], as_json=as_json)
-    prepare = preparation(drop, keep, categorical, decimal, thousands)
+    prepare = preparation(target, drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     if folds > len(task.labels):
         raise TableError(
@@ -107,7 +107,9 @@ def evaluate(
     tell = say if output == options.STANDARD else show
     task.tell(notes, tell)
     tell("")
-    console(stderr=tell is say).print(_as_table(evaluations, folds))
+    out = console(stderr=tell is say)
+    for table in _as_tables(evaluations, folds, out.width):
+        out.print(table)
 
 
 def _compare(
@@ -208,24 +210,38 @@ def _few(task: Task, folds: int) -> list[str]:
     ]
 
 
-def _as_table(evaluations: dict[str, Evaluation], folds: int) -> Table:
-    table = Table(title=f"Means over {folds} folds", title_justify="left", box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for title, _, _ in SCORES:
-        table.add_column(title, justify="right")
-    shown = {
-        name: [_shown(found, score) for _, score, _ in SCORES]
-        for name, found in evaluations.items()
-    }
-    for name, texts in shown.items():
-        cells = []
-        for i, (_, _, more) in enumerate(SCORES):
-            column = [float(other[i]) for other in shown.values()]
-            best = None if more is None else (max if more else min)(column)
-            bold = best is not None and float(texts[i]) == best and len(set(column)) > 1
-            cells.append(f"[bold]{texts[i]}[/bold]" if bold else texts[i])
-        table.add_row(name, *cells)
-    return table
+def _as_tables(evaluations: dict[str, Evaluation], folds: int, width: int) -> list[Table]:
+    """One table of all scores, or several where the terminal is narrow."""
+    columns = {title: _column(evaluations, score, more) for title, score, more in SCORES}
+    names = max(map(len, evaluations))
+    tables: list[list[str]] = [[]]
+    for title in columns:
+        needed = names + sum(2 + len(other) for other in [*tables[-1], title])
+        if needed > width and tables[-1]:
+            tables.append([])
+        tables[-1].append(title)
+    made: list[Table] = []
+    for titles in tables:
+        heading = f"Means over {folds} folds" if not made else None
+        table = Table(title=heading, title_justify="left", box=None, pad_edge=False)
+        table.add_column("", no_wrap=True)
+        for title in titles:
+            table.add_column(title, justify="right", no_wrap=True)
+        for i, name in enumerate(evaluations):
+            table.add_row(name, *(columns[title][i] for title in titles))
+        made.append(table)
+    return made
+
+
+def _column(evaluations: dict[str, Evaluation], score: str, more: bool | None) -> list[str]:
+    """A score of each method, the best of them in bold."""
+    texts = [_shown(found, score) for found in evaluations.values()]
+    values = [float(text) for text in texts]
+    if more is None or len(set(values)) == 1:
+        return texts
+    best = (max if more else min)(values)
+    pairs = zip(texts, values, strict=True)
+    return [f"[bold]{text}[/bold]" if value == best else text for text, value in pairs]
 
 
 def _shown(found: Evaluation, score: str) -> str:

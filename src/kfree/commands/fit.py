@@ -48,7 +48,7 @@ def fit(
     if output == options.STANDARD:
         raise typer.BadParameter("A model is saved in a file; --output - is not offered.")
     check_output(output, [data])
-    prepare = preparation(drop, keep, categorical, decimal, thousands)
+    prepare = preparation(target, drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     fitted = fit_model(make_model(prepare, task, model, structure, jobs), task)
     scores = leave_one_out(fitted, task)[1]

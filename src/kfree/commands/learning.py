@@ -14,8 +14,8 @@ from kfree.commands.models import make_classifier, usual_model
 from kfree.commands.options import STANDARD
 from kfree.commands.progress import Working
 from kfree.evaluation.scores import Scores, score
-from kfree.plain_text import shown
-from kfree.tables import TablePreparation, read_cells, split_target, without_odd_rows
+from kfree.plain_text import quoted, shown
+from kfree.tables import TableError, TablePreparation, read_cells, split_target, without_odd_rows
 from kfree.tables.messages import count
 from kfree.tables.numbers import given_style
 
@@ -44,7 +44,7 @@ class Task:
         rows, columns = self.features.shape
         return (
             f"{shown(self.name, 200)}: {count(rows, 'row')}, "
-            f"{count(columns, 'column')} to learn from, {len(classes)} classes ({first}{more})"
+            f"{count(columns, 'column')} beside the labels, {len(classes)} classes ({first}{more})"
         )
 
     def tell(self, notes: Sequence[str], tell: Callable[[str], None]) -> None:
@@ -76,6 +76,7 @@ def read_task(source: str, target: str) -> Task:
 
 
 def preparation(
+    target: str,
     drop: Sequence[str] | None,
     keep: Sequence[str] | None,
     categorical: Sequence[str] | None,
@@ -84,6 +85,9 @@ def preparation(
 ) -> TablePreparation:
     """The preparation that the options ask for."""
     given_style(decimal, thousands)
+    for option, names in (("--drop", drop), ("--keep", keep), ("--categorical", categorical)):
+        if target in (names or ()):
+            raise TableError(f"{option} names {quoted(target)}, which is the column to predict.")
     return TablePreparation(
         drop=list(drop or ()),
         keep=list(keep or ()),

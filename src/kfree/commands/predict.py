@@ -43,7 +43,8 @@ def predict(
     Writes the table's own columns, as they are written there, then the predicted class, its
     probability, the probability of each class, and of a model of k which share of the uncertainty
     comes from not knowing k and beta. Rows stay in order and are read block by block, so the table
-    may be larger than memory. A second line of names or units and a total have no prediction.
+    may be larger than memory. A second line of names or units, a total and empty rows have no
+    prediction.
 
     Example: `kfree predict iris.kfree new.csv --output predicted.csv`
     """
@@ -84,7 +85,7 @@ def predict(
                 "n_rows": n_rows,
                 "n_predicted": n_predicted,
                 "predicted": dict(sorted(predicted.items())),
-                "mean_probability": sum_probability / n_predicted,
+                "mean_probability": sum_probability / n_predicted if n_predicted else None,
                 "filled_in": dict(tally.filled_in),
                 "notes": notes,
             }

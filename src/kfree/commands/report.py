@@ -45,7 +45,7 @@ def report(
     Example: `kfree report iris.csv --target species --output iris.html`
     """
     check_output(output, [data], as_json=as_json)
-    prepare = preparation(drop, keep, categorical, decimal, thousands)
+    prepare = preparation(target, drop, keep, categorical, decimal, thousands)
     task = read_task(data, target)
     fresh = make_model(prepare, task, model, structure, jobs)
     columns = {

@@ -133,7 +133,7 @@ class KPosteriorDisplay:
         }
         self.bars_ = ax.bar(self.k[drawn], self.k_probabilities[drawn], **(defaults | bar_kw))
         inside = (
-            f"credible set of {100 * self.level:g} %: K = {runs(self.k[self.in_set], among=self.k)}"
+            f"credible set of {100 * self.level:g}%: K = {runs(self.k[self.in_set], among=self.k)}"
         )
         handles = [Patch(facecolor=dark, edgecolor="black", linewidth=0.6, label=inside)]
         if not self.in_set[drawn].all():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("top", "pooled")
-#: Of the normal distribution, for intervals of 95 %.
+#: Of the normal distribution, for intervals of 95%.
 _Z = 1.959963984540054
 
 
@@ -36,7 +36,7 @@ class Reliability:
     observed : ndarray of shape (n_bins,)
         Share of predictions that came true; NaN in an empty bin.
     lower, upper : ndarray of shape (n_bins,)
-        Ends of the 95 % interval of `observed` (Wilson); NaN in an empty bin. With "pooled" the
+        Ends of the 95% interval of `observed` (Wilson); NaN in an empty bin. With "pooled" the
         predictions of one row depend on each other, and the interval is only a rough guide.
     calibration_error : float
         Mean of `|observed - predicted|`, weighted with `count` (the expected calibration error).
@@ -128,7 +128,7 @@ def reliability(
 class ReliabilityDisplay:
     """Reliability diagram for any number of classes.
 
-    Above, the share of predictions that came true over the predicted probability, with 95 %
+    Above, the share of predictions that came true over the predicted probability, with 95%
     intervals: on the diagonal, probabilities mean what they say. Below, the number of predictions
     in each bin.
 
@@ -289,7 +289,7 @@ class ReliabilityDisplay:
         self.line_ = ax.errorbar(
             bins.predicted[there], observed, yerr=intervals, **(defaults | line_kw)
         )
-        ax.set_ylabel("share that came true (95 % interval)")
+        ax.set_ylabel("share that came true (95% interval)")
         ax.set_ylim(-0.03, 1.03)
         ax.tick_params(labelbottom=False)
         self.legend_ = legend_above(ax)

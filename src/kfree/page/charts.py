@@ -48,7 +48,7 @@ def axis(
     step = next(size * m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if size * m >= rough * 0.999)
     first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
     values = [float(f"{step * i:.12g}") for i in np.arange(first, last + 1)]
-    words = [f"{100 * v:.6g} %" if percent else f"{v:,.6g}" for v in values]
+    words = [f"{100 * v:.6g}%" if percent else f"{v:,.6g}" for v in values]
     return Axis(values[0], values[-1], tuple(zip(values, words, strict=True)), name)
 
 

@@ -66,7 +66,7 @@ def how_good(found: Findings) -> tuple[Block, ...]:
     words = [
         Text(
             f"All three had the same {compared.n_splits} folds: every row was predicted by models "
-            "that were fitted without it. The horizontal bars are 95 % intervals."
+            "that were fitted without it. The horizontal bars are 95% intervals."
         )
     ]
     pictures = Beside((_accuracies(found), _log_losses(found)))
@@ -153,7 +153,7 @@ def _verdict(found: Findings) -> str:
         return f"{words} In log loss the two cannot be told apart on these rows."
     which = "lower" if mean > 0 else "higher"
     return (
-        f"{words} The log loss of kfree is {which} by {number(abs(mean))} (95 % interval "
+        f"{words} The log loss of kfree is {which} by {number(abs(mean))} (95% interval "
         f"{number(abs(mean) - half)} to {number(abs(mean) + half)})."
     )
 
@@ -202,7 +202,7 @@ def calibration(found: Findings) -> tuple[Block, ...]:
     )
     table = Table(
         "Predicted probability of the most probable class, and what came true",
-        ("probability", "rows", "mean predicted", "share right", "95 % interval"),
+        ("probability", "rows", "mean predicted", "share right", "95% interval"),
         tuple(
             (
                 f"{bins.edges[i]:.1f} to {bins.edges[i + 1]:.1f}",
@@ -226,7 +226,7 @@ def calibration(found: Findings) -> tuple[Block, ...]:
         # One point makes no line, and one bar no distribution.
         return (Text(f"{calibration_words(found)} Each row was left out in turn."), details)
     words = Text(
-        "If probabilities can be relied on, then of all the rows that are given 80 %, 80 % are "
+        "If probabilities can be relied on, then of all the rows that are given 80%, 80% are "
         f"right: the points lie on the dashed line. {calibration_words(found)} Each row was left "
         "out in turn."
     )
@@ -267,7 +267,7 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
     words = (
         f"The cells of one column after the other were exchanged among {important.n_rows:,} rows "
         "that the model had not seen. The more the log loss rises, the more the model relies on "
-        "the column; the bars are 95 % intervals, and colored where they leave out zero. Columns "
+        "the column; the bars are 95% intervals, and colored where they leave out zero. Columns "
         "that say the same share what they are worth, so two twins can both look unimportant."
     )
     if not any(line.strong for line in lines):
@@ -285,10 +285,10 @@ def which_columns(found: Findings) -> tuple[Block, ...]:
         )
     little = sum(line.value < WORTH_A_LINE * first for line in lines if lines[0].strong)
     if little:
-        words += f" {count(little, 'column is', 'columns are')} worth less than 1 % of the first."
+        words += f" {count(little, 'column is', 'columns are')} worth less than 1% of the first."
     title = "What a column is worth"
     if len(lines) > len(drawn):
-        title += f": the first {len(drawn)} of {len(lines)}"
+        title += f": the first {f'{len(drawn)} ' if len(drawn) > 1 else ''}of {len(lines)}"
     blocks: list[Block] = [Text(words), Lines(title, tuple(drawn), scale)]
     if len(lines) > len(drawn):
         rows = tuple(

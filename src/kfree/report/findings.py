@@ -96,7 +96,7 @@ class Findings:
 
     @property
     def accuracy_interval(self) -> tuple[float, float]:
-        """95 % interval of the leave-one-out accuracy."""
+        """95% interval of the leave-one-out accuracy."""
         return share_interval(int(np.trace(self.confusion)), len(self.labels))
 
     @property
@@ -192,7 +192,7 @@ def find(
 
 
 def share_interval(n_right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson)."""
+    """The 95% interval of a share (Wilson)."""
     interval = binomtest(n_right, n).proportion_ci(0.95, method="wilson")
     return float(interval.low), float(interval.high)
 
@@ -237,6 +237,8 @@ def _row_names(X: Any, given: Any, count_from: int, table: TablePreparation | No
         return names
     # An identifier tells nothing about the class, but it tells people which row is meant.
     cells = X.iloc[:, [str(name) for name in X.columns].index(table.identifiers_[0])]
+    if [str(cell).strip() for cell in cells] == [str(name) for name in names]:
+        return names
     return np.array([f"{name} ({cell})" for name, cell in zip(names, cells, strict=True)])
 
 

@@ -69,7 +69,7 @@ def verdict(found: Findings) -> str:
 def quality_words(found: Findings) -> str:
     """How good, against what, and how sure that is."""
     low, high = found.accuracy_interval
-    sure = f"(95 % interval {percent(low)} to {percent(high)})"
+    sure = f"(95% interval {percent(low)} to {percent(high)})"
     words = (
         f"kfree names the right class for {percent(found.scores.accuracy)} of the "
         f"{len(found.labels):,} rows, each predicted from all others {sure}"
@@ -87,7 +87,7 @@ def quality_words(found: Findings) -> str:
     )
     return (
         f"{words}. On {compared.n_splits} folds it is {against}, and {_beside_knn(found)} a kNN "
-        f"whose k was searched ({percent(ours)} to {percent(theirs)}).{by_folds(found)}"
+        f"whose k was searched ({percent(ours)} against {percent(theirs)}).{by_folds(found)}"
     )
 
 
@@ -191,12 +191,12 @@ def _labels_beside(found: Findings) -> str:
     if not found.audit.n_contradicted:
         return f"of {len(found.labels):,}: none is contradicted"
     if found.audit.wrong.explained_by_overlap:
-        return f"of {len(found.labels):,}; overlap of the classes explains them"
+        return f"of {len(found.labels):,}; overlap of the classes may explain that"
     return f"of {len(found.labels):,}; about {n:,} wrong ({low:,} to {high:,})"
 
 
 def tiles(found: Findings) -> Tiles:
-    """Accuracy against the baseline, log loss, calibration and labels to check."""
+    """Accuracy against the baseline, log loss, calibration and contradicted labels."""
     most = found.confusion.sum(axis=1).max() / len(found.labels)
     compared, ours = found.comparison, _scores(found)
     error = f"chance alone makes up to {found.calibration_by_chance:.3f}"
@@ -210,7 +210,10 @@ def tiles(found: Findings) -> Tiles:
         on = (f"on folds {percent(folds.accuracy)}", f"on folds {number(folds.log_loss)}")
         if by_folds(found):
             on, error = ("on folds", "on folds"), f"on folds; {error}"
-        accuracy = f"{on[0]}, searched kNN {percent(knn.accuracy)}, commonest class {percent(most)}"
+        accuracy = (
+            f"{on[0]}, searched kNN {percent(knn.accuracy)}, "
+            f"commonest class {percent(simple.accuracy)}"
+        )
         loss = (
             f"{on[1]}, searched kNN {number(knn.log_loss)}, class shares {number(simple.log_loss)}"
         )
@@ -220,7 +223,7 @@ def tiles(found: Findings) -> Tiles:
             Tile("Log loss", number(ours.log_loss), loss),
             Tile("Calibration error", f"{ours.calibration_error:.3f}", error),
             Tile(
-                "Labels to check",
+                "Contradicted labels",
                 f"{found.audit.n_contradicted:,}",
                 _labels_beside(found),
             ),

@@ -39,8 +39,8 @@ TERMS = (
         "ten bins. 0 is perfect; with few rows chance alone makes it larger.",
     ),
     (
-        "95 % interval",
-        "Where the true value lies with 95 % confidence, as far as the number of rows goes; "
+        "95% interval",
+        "Where the true value lies with 95% confidence, as far as the number of rows goes; "
         "it does not cover a change in where the data come from.",
     ),
     (
@@ -53,8 +53,8 @@ TERMS = (
 ABOUT_K = (
     (
         "Posterior of k",
-        "How probable each number of neighbors is, given the labels. The 95 % credible set "
-        "is the smallest set of k that holds 95 % of it.",
+        "How probable each number of neighbors is, given the labels. The 95% credible set "
+        "is the smallest set of k that holds 95% of it.",
     ),
     (
         "Beta",

@@ -26,7 +26,7 @@ def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
     best = float(about.probabilities[about.k == about.best].sum())
     words = (
         f"The most probable number of neighbors is {about.best} (probability {best:.2f}). The "
-        "smallest set that holds 95 % of the probability: "
+        "smallest set that holds 95% of the probability: "
         f"{runs(about.k[inside], 8, about.k)}. The strength of a neighbor's pull, beta, is "
         f"{about.beta_mean:.2f} ± {about.beta_std:.2f}."
     )
@@ -48,7 +48,7 @@ def how_many_neighbors(found: Findings) -> tuple[Block, ...]:
         _k_axis(places),
         axis(0.0, float(heights.max()), 4),
         legend=(
-            "the smallest set that holds 95 %",
+            "the smallest set that holds 95%",
             f"other k; those not drawn hold {percent(1 - held)}",
         ),
     )

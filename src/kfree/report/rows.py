@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kfree.page import Block, Card, Cards, Details, Table, Text
+from kfree.plain_text import quoted
 from kfree.report.findings import Findings
 from kfree.report.headline import label_words
 from kfree.report.wording import cell, percent, probability, short
@@ -33,7 +34,7 @@ def suspicious(found: Findings) -> tuple[Block, ...]:
             f"{short(audit.suggested[place])}?",
             f"The other rows give its label {probability(audit.given_probability[place])}, and "
             f"{short(audit.suggested[place])} {probability(audit.suggested_probability[place])}. "
-            f"Beside it the nearest rows labeled {short(audit.suggested[place])}.",
+            f"{_beside(found, place)}",
         )
         for place in range(min(n, SUSPECT_CARDS))
     )
@@ -118,8 +119,7 @@ def uncertain(found: Findings) -> tuple[Block, ...]:
                     found,
                     place,
                     f"{_name(found, i)}: {between}",
-                    f"Its label is {short(found.labels[i])}. Beside it the nearest rows labeled "
-                    f"{short(found.audit.suggested[place])}.",
+                    f"Its label is {short(found.labels[i])}. {_beside(found, place)}",
                 )
             )
     header = ["row", "label", "most probable", "probability", "next", "probability of that"]
@@ -178,6 +178,14 @@ def _card(found: Findings, place: int, title: str, words: str) -> Card:
     return Card(title, words, Table(f"{title}: its cells", header, tuple(lines)))
 
 
+def _beside(found: Findings, place: int) -> str:
+    """What stands beside a row in its card."""
+    label = short(found.audit.suggested[place])
+    if _against(found, place):
+        return f"Beside it the nearest rows labeled {label}."
+    return f"None of the rows nearest to it is labeled {label}."
+
+
 def _cells(found: Findings, row: int, column: int) -> object:
     X = found.X
     return X.iloc[row, column] if hasattr(X, "iloc") else X[row, column]
@@ -196,5 +204,9 @@ def _name(found: Findings, row: int, noun: str = "Row") -> str:
 
 
 def _counted(found: Findings) -> str:
-    first = found.counted_from
-    return f" Rows are counted from {first}." if first is not None else ""
+    if found.counted_from is None:
+        return ""
+    named = [column.name for column in found.columns if column.identifier]
+    shown_too = named and found.row_names.dtype.kind == "U"
+    beside = f"; in parentheses is {quoted(named[0])}" if shown_too else ""
+    return f" Rows are counted from {found.counted_from}{beside}."

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import shown
+from kfree.tables.numbers import MISSING as EMPTY
 
 #: Longer names of classes and rows are cut.
 MOST_LETTERS = 40
@@ -20,7 +21,7 @@ def short(name: object, most: int = MOST_LETTERS) -> str:
 
 def percent(share: float) -> str:
     """A share as a percentage."""
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def number(value: float) -> str:
@@ -42,7 +43,7 @@ def signed(value: float, decimals: int = 3) -> str:
 
 def cell(value: Any) -> str:
     """A cell of the user's table as it is shown."""
-    if value is None or str(value).strip() in ("", "NaT", "<NA>", "nan"):
+    if value is None or str(value).strip() in (*EMPTY, "NaT"):
         return MISSING
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"

@@ -15,6 +15,8 @@ from kfree.tables.numbers import MISSING
 
 # From so many columns on they are taken out of a table together.
 WIDE = 500
+# How many lines above the names of the columns are looked for.
+N_TITLES = 10
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,12 @@ def _one_text(value: Any) -> str | None:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
+
+
+def stands_below(name: str, frame: Any) -> bool:
+    """Whether a cell of the first rows is a name: then that of a column may stand below a title."""
+    first = frame.iloc[:N_TITLES].to_numpy(dtype=object).ravel()
+    return any(isinstance(cell, str) and cell.strip() == name for cell in first)
 
 
 def unreadable(texts: Sequence[str | None], values: np.ndarray) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kfree.tables.messages import TableError, count, listed
 
-SEPARATORS = (",", ";", "\t", "|")
+SEPARATORS: tuple[str, ...] = (",", ";", "\t", "|")
 # Beginnings of files that are not tables of text, and what they are.
 KNOWN = {
     b"PK\x03\x04": "a zip archive or an Excel file; save it as CSV",
@@ -24,6 +24,8 @@ KNOWN = {
     b"(\xb5/\xfd": "compressed with zstd; unpack it first, or use gzip",
     b"SQLite format 3": "a SQLite database",
 }
+# Excel writes the separator above the names of the columns.
+SAID = re.compile(r'"?sep=(?P<separator>[^\r\n])"?[^\S\r\n]*\r?\n', re.IGNORECASE)
 MARKUP = re.compile(r"\s*(<(!doctype|html|\?xml)|\{\s*[\"}]|\[\s*[\[{])", re.IGNORECASE)
 
 
@@ -34,6 +36,7 @@ class Format:
     encoding: str
     separator: str
     names: tuple[str, ...]  # of the columns
+    n_above: int  # lines above the names
     trailing: bool  # whether each row, but not the header, ends with a separator
 
 
@@ -66,8 +69,13 @@ def detect(head: bytes, whole: bool, name: str) -> Format:
     if not whole:
         # The last line may be cut.
         text = text[: text.rfind("\n") + 1] or text
+    said, separators = SAID.match(text), SEPARATORS
+    if said:
+        text, separators = text[said.end() :], (said["separator"],)
+        if not text.strip():
+            raise TableError(f"{name} is empty.")
     rows, separator = max(
-        ((_rows(text, separator), separator) for separator in SEPARATORS),
+        ((_rows(text, separator), separator) for separator in separators),
         key=lambda pair: _regularity(pair[0]),
     )
     header, data = [field.strip() for field in rows[0]], rows[1:]
@@ -81,6 +89,7 @@ def detect(head: bytes, whole: bool, name: str) -> Format:
         encoding=encoding,
         separator=separator,
         names=tuple(field or f"column {i + 1}" for i, field in enumerate(header)),
+        n_above=int(said is not None),
         trailing=trailing,
     )
 

@@ -33,6 +33,10 @@ IDENTIFIER = re.compile(
     r"(.*[\s_.-])?(id|uid|uuid|guid|key|index|idx|nr|no|number|nummer|row names)\.?"
     r"|id([\s_.-].*|\d*)|.*[a-z](ID|Id|Nr|No)|column 1|Unnamed: 0",
 )
+# Of these names a column is an identifier although some rows share a value, as visits of one
+# person do; a number or an index may be a quantity.
+NAMED = re.compile(r"(.*[\s_.-])?(id|uid|uuid|guid)|.*[a-z](ID|Id)")
+BY_NAME = "by its name an identifier"
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def judge(
         return _judge_category(present, texts, name)
     if read is not None and np.isinf(read[0]).sum() == len(present):
         return Column(name, "left out", "it has no finite number")
-    if read is not None and _are_numbers(*read, len(present)):
+    if read is not None and _are_numbers(*read, texts):
         numbers, reading = read
         found = Column(name, "number", style=reading.style, reading=reading, unit=unit)
         found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, found))
@@ -115,7 +119,9 @@ def judge(
     if own and _is_one_word(present) and not keep:
         why = "every row has a value of its own: an identifier"
         return Column(name, "left out", why, identifier=True)
-    if own or (n_values > MANY_VALUES and n_values > MANY_SHARE * len(present)):
+    if not keep and is_named_so(name) and _differ(n_values, len(present)):
+        return Column(name, "left out", BY_NAME, identifier=True)
+    if own or _differ(n_values, len(present)):
         n_missing = len(texts) - len(present)
         return Column(name, "text", n_missing=n_missing, n_values=n_values)
     return _judge_category(present, texts, name)
@@ -136,6 +142,16 @@ def settle_dates(columns: list[Column]) -> list[Column]:
     ]
 
 
+def is_named_so(name: str) -> bool:
+    """Whether a column has the name of an identifier."""
+    return bool(NAMED.fullmatch(name) or NAMED.fullmatch(name.lower()))
+
+
+def _differ(n_values: int, n_rows: int) -> bool:
+    """Whether most rows have a value of their own."""
+    return n_values > MANY_VALUES and n_values > MANY_SHARE * n_rows
+
+
 def _is_one_word(texts: Sequence[str]) -> bool:
     """Whether most texts have no blank inside, as codes have none and sentences have."""
     return sum(" " not in text for text in texts) > MANY_SHARE * len(texts)
@@ -153,7 +169,13 @@ def _judge_numbers(numbers: np.ndarray, found: Column, keep: bool) -> Column:
     if not keep and _counts_rows(found.name, numbers):
         why = "it numbers the rows: an identifier"
         return Column(found.name, "left out", why, identifier=True)
-    return _unless_constant(found, numbers)
+    found = _unless_constant(found, numbers)
+    if keep or not is_named_so(found.name) or not _differ(found.n_values, len(numbers)):
+        return found
+    whole = numbers[np.isfinite(numbers)]
+    if (whole != np.round(whole)).any():
+        return found
+    return Column(found.name, "left out", BY_NAME, identifier=True)
 
 
 def _unless_constant(found: Column, values: np.ndarray) -> Column:
@@ -173,9 +195,20 @@ def _wrong(texts: list[str | None], values: np.ndarray) -> dict[str, Any]:
     return {"n_unreadable": len(wrong), "unreadable": wrong[0] if wrong else ""}
 
 
-def _are_numbers(numbers: np.ndarray, reading: Reading, n_present: int) -> bool:
-    """Whether nearly all cells are numbers; half of them if the others have another mark."""
-    return bool(np.isfinite(numbers).sum() >= (MOST_MIXED if reading.mixed else MOST) * n_present)
+def _are_numbers(numbers: np.ndarray, reading: Reading, texts: list[str | None]) -> bool:
+    """Whether nearly all cells are numbers; half of them if the others have another mark.
+
+    Half of them also if all others are one word, such as "unknown", beside many different numbers.
+    """
+    there = numbers[np.isfinite(numbers)]
+    n_present = sum(text is not None for text in texts)
+    if len(there) >= (MOST_MIXED if reading.mixed else MOST) * n_present:
+        return True
+    return (
+        len(there) >= MOST_MIXED * n_present
+        and len(set(unreadable(texts, numbers))) == 1
+        and len(np.unique(there)) > MANY_VALUES
+    )
 
 
 def _example(texts: list[str | None], numbers: np.ndarray, found: Column) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from kfree.plain_text import quoted
 from kfree.tables.categories import MOST_CATEGORIES
 from kfree.tables.dates import BAR, CLOCKS, is_month_first, month_first
-from kfree.tables.kinds import Column
+from kfree.tables.kinds import Column, is_named_so
 from kfree.tables.messages import cells_of, count, joined, listed, not_read
 
 
@@ -31,6 +31,8 @@ def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> lis
     times = [column for column in dates if column.date_format in CLOCKS]
     dates = [column for column in dates if column.date_format not in CLOCKS]
     categories, texts = _of(columns, "category"), _of(columns, "text")
+    named = [column.name for column in columns if column.kind != "left out"]
+    named = [name for name in named if is_named_so(name)]
     if numbers:
         found.append(
             f"{count(len(numbers), 'column')} of numbers, standardized: "
@@ -59,12 +61,21 @@ def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> lis
             f"{listed(column.name for column in times)}."
         )
     if circles:
-        each = [f"{circle} of {quoted(name)}" for name, circle in circles]
-        found.append(f"The labels depend on the {joined(each)}, taken besides the day.")
+        each = [
+            f"the {' and '.join(circle for of, circle in circles if of == name)} of {quoted(name)}"
+            for name in dict.fromkeys(name for name, _ in circles)
+        ]
+        found.append(f"The labels depend on {joined(each)}; features were added for that.")
     if texts:
         found.append(
             f"{count(len(texts), 'column')} of free text, taken as features by which texts that "
             f"look alike are near: {listed(column.name for column in texts)}."
+        )
+    if named:
+        found.append(
+            f"By name, {listed(named)} could be "
+            f"{'an identifier' if len(named) == 1 else 'identifiers'}; --drop leaves "
+            f"{'it' if len(named) == 1 else 'them'} out."
         )
     return found
 

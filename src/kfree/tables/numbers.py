@@ -19,7 +19,9 @@ from kfree.tables.messages import TableError
 # A cell with one of these texts is empty.
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "n.a.", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "?")
-    + ("-", "--")
+    + ("-", "--", "\u2013", "\u2014", ".", "..")
+    # What a spreadsheet writes where a formula failed.
+    + ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 )
 SPACES = " \u00a0\u2009\u202f"
 APOSTROPHES = "'\u2019"

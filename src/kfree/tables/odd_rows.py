@@ -1,4 +1,4 @@
-"""Rows of a file that are no data: a second line of names or units, and a total at the end."""
+"""Rows of a file that are no data: a second line of names or units, a total, and empty rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kfree.tables.cells import as_texts
-from kfree.tables.messages import listed
+from kfree.tables.messages import count, listed
 from kfree.tables.numbers import WRITTEN
 from kfree.tables.preparation import TablePreparation
 from kfree.tables.units import bare
@@ -48,11 +48,6 @@ class OddRows:
     ----------
     preparation : TablePreparation
         That of the model: which columns hold numbers, and which values its categories have.
-
-    Attributes
-    ----------
-    notes : list of str
-        A sentence for each row that was found.
     """
 
     def __init__(self, preparation: TablePreparation) -> None:
@@ -61,7 +56,8 @@ class OddRows:
         self._units = {name: units[name] for name in numbers[:N_COLUMNS]}
         self._preparation = preparation
         self._before: Any = None  # the block before
-        self.notes: list[str] = []
+        self._n_empty = 0
+        self._found: list[str] = []
 
     def among(self, block: Any, last: bool) -> np.ndarray:
         """Which rows of the next block are no data; `last`: whether no other block follows."""
@@ -72,14 +68,47 @@ class OddRows:
             names = _second_names(cells, 1)
             if names:
                 odd[0] = True
-                self.notes.append(f"{_looks_like_names(names)}; it has no prediction.")
+                self._found.append(f"{_looks_like_names(names)}; it has no prediction.")
         if last and (self._before is not None or len(block) > 1):
             total = _total([column for column in _texts(block) if not self._is_usual(column)])
             if total:
                 odd[-1] = True
-                self.notes.append(f"{_looks_like_a_total(total)}; it has no prediction.")
+                self._found.append(f"{_looks_like_a_total(total)}; it has no prediction.")
+        empty = np.setdiff1d(self._empty(block), np.flatnonzero(odd))
+        odd[empty] = True
+        self._n_empty += len(empty)
         self._before = block
         return odd
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each thing that was found."""
+        if not self._n_empty:
+            return self._found
+        return [
+            *self._found,
+            f"{count(self._n_empty, 'row is', 'rows are')} empty in all columns that the model "
+            f"uses; {'it has' if self._n_empty == 1 else 'they have'} no prediction.",
+        ]
+
+    def _empty(self, block: Any) -> np.ndarray:
+        """The places of rows that have no cell in the columns that the model uses.
+
+        A line below the table, such as a source, has one cell: its text is no number.
+        """
+        used = [*self._preparation.numbers_, *self._preparation.categories_]
+        used = [name for name in used + self._preparation.texts_ if name in block]
+        first = block.columns[0]
+        rows = np.arange(len(block) if used else 0)
+        for name in used:
+            if not len(rows):
+                break
+            texts = as_texts(block[name].iloc[rows])
+            if name == first and name in self._units and len(used) > 1:
+                texts = bare(texts, self._units[name], limits=True)
+                texts = [t if t is not None and WRITTEN.fullmatch(t) else None for t in texts]
+            rows = rows[[text is None for text in texts]]
+        return rows
 
     def _is_usual(self, column: Any) -> bool:
         """Whether the last cell of a column is a value that others have, here or in fit."""

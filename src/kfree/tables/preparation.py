@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.plain_text import quoted
 from kfree.tables import dates, free_text, saved_state
 from kfree.tables.categories import learn_values, one_hot
-from kfree.tables.cells import Cells, as_frame, as_texts, cells_of_frame, plain_numbers
-from kfree.tables.kinds import Column, judge, settle_dates
+from kfree.tables.cells import (
+    Cells,
+    as_frame,
+    as_texts,
+    cells_of_frame,
+    plain_numbers,
+    stands_below,
+)
+from kfree.tables.kinds import MOST, Column, judge, settle_dates
 from kfree.tables.messages import TableError, TableWarning, listed, nearest
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
-from kfree.tables.relevance import tells
+from kfree.tables.relevance import MOST_ROWS, hiding, tells
 from kfree.tables.scaling import learn_scales, usable
 from kfree.tables.tally import Tally
 from kfree.tables.units import bare, common_unit, has_limits
@@ -33,8 +41,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     Categories (text, booleans) become one column for each value; a missing cell is a value of its
     own, and a value that was not there in `fit` is none of them. Free text becomes features by
     which texts that look alike are near each other. Columns that tell nothing (always the same
-    value, empty, free text that the labels do not depend on) or stand for the row itself
-    (identifiers) are left out. `notes_` says what was done to which column.
+    value, empty, free text that the labels do not depend on or that hides what other columns tell)
+    or stand for the row itself (identifiers) are left out. `notes_` says what was done to which
+    column.
 
     New data are matched by the names of their columns: the order does not matter, and columns that
     are not needed are passed over.
@@ -159,6 +168,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             self.values_[name], rare = learn_values(cells[name].texts or [])
             if rare:
                 self.rare_values_[name] = rare
+        if y is not None and self.texts_ and (self.numbers_ or self.categories_):
+            self._leave_out_hiding(frame, y)
         self.notes_ = notes(self.columns_, self.circles_)
         return self
 
@@ -210,7 +221,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         frame = as_frame(X)
-        self._refuse_lacking(frame.columns)
+        self._refuse_lacking(frame)
         known = set(self.feature_names_in_)
         tally.unknown_columns = [name for name in frame.columns if name not in known]
         if not len(frame):
@@ -324,6 +335,24 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 why = "free text on which the labels do not depend"
                 self.columns_[i] = Column(column.name, "left out", why)
 
+    def _leave_out_hiding(self, frame: Any, y: np.ndarray) -> None:
+        """Leave texts out that hide what the other columns tell."""
+        rows = np.linspace(0, len(frame) - 1, min(len(frame), MOST_ROWS)).astype(int)
+        # All columns were read before, so none is refused for what a few rows have.
+        tally = Tally(readable=Counter(self.numbers_))
+        features = self.transform_block(frame.iloc[rows], tally)
+        sizes = [len(self.text_maps_[name].directions) for name in self.texts_]
+        ends = features.shape[1] - sum(sizes) + np.cumsum([0, *sizes[:-1]])
+        others, *texts = np.split(features, ends, axis=1)
+        judged = {n: t for n, t in zip(self.texts_, texts, strict=True) if n not in self.keep}
+        kept = [t for n, t in zip(self.texts_, texts, strict=True) if n in self.keep]
+        for name in hiding(np.hstack([others, *kept]), judged, y[rows]):
+            del self.text_maps_[name]
+            i = [column.name for column in self.columns_].index(name)
+            why = "free text that hides what the other columns tell"
+            self.columns_[i] = Column(name, "left out", why)
+        self._sort_columns()
+
     def _learn_numbers(
         self,
         cells: dict[str, Cells],
@@ -375,13 +404,33 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             noun = "date" if name in self.date_formats_ else "number"
             if found.strange:
                 raise TableError(f"The column {quoted(name)} held {noun}s in fit; {found.strange}.")
-            table[:, j] = values = self._values(found, read)
+            values = self._values(found, read)
+            if name in self.date_formats_ and found.texts and not np.isfinite(values).any():
+                values = self._dates_written_otherwise(found, tally)
+            table[:, j] = values
             tally.add_numbers(name, found.texts, values, noun)
             if name in read and name in styles:
                 decimal = read[name][1].style.decimal
                 if decimal != styles[name].decimal:
                     tally.read_otherwise[name] = decimal
         return usable(self.numbers_, table)
+
+    def _dates_written_otherwise(self, found: Cells, tally: Tally) -> np.ndarray:
+        """Days of a column of which no cell is written as in fit; NaN if these are no dates."""
+        texts, name = found.texts or [], found.name
+        present = [text for text in texts if text is not None]
+        if name not in tally.date_formats:
+            other = dates.find_format(present, MOST) if present else None
+            if other is None or other in dates.CLOCKS:
+                return np.full(len(texts), np.nan)
+            month_first = dates.is_month_first(self.date_formats_[name])
+            if month_first and dates.reads_both_ways(present, other):
+                other = dates.month_first(other)
+            tally.date_formats[name] = other
+        days = dates.days_of_texts(texts, tally.date_formats[name])
+        for i in np.flatnonzero(np.isfinite(days))[:1]:
+            tally.date_examples.setdefault(name, (str(texts[i]), float(days[i])))
+        return days
 
     def _refuse_unknown(self, columns: Any) -> None:
         known = set(columns)
@@ -393,12 +442,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                         f"it has {listed(nearest(name, columns) or columns)}."
                     )
 
-    def _refuse_lacking(self, columns: Any) -> None:
-        known, needed = set(columns), self.numbers_ + self.categories_ + self.texts_
+    def _refuse_lacking(self, frame: Any) -> None:
+        known, needed = set(frame.columns), self.numbers_ + self.categories_ + self.texts_
         lacking = [name for name in needed if name not in known]
         if lacking:
             close = nearest(lacking[0], known - set(needed), most=1)
             hint = f" (is {quoted(lacking[0])} perhaps {quoted(close[0])}?)" if close else ""
+            if stands_below(lacking[0], frame):
+                hint = (
+                    f" ({quoted(lacking[0])} stands below the first line: remove what is above it)"
+                )
             raise TableError(
                 f"The table lacks {'a column' if len(lacking) == 1 else 'columns'} that the model "
                 f"was fitted with: {listed(lacking)}{hint}."

@@ -105,6 +105,7 @@ def _text_blocks(stream: BinaryIO, form: Format, rows: int | None) -> Iterator[p
         decoded,
         sep=form.separator,
         header=0,
+        skiprows=form.n_above,
         names=[*form.names, *([AFTER_LAST] if form.trailing else [])],
         index_col=False,
         skipinitialspace=True,
@@ -131,7 +132,8 @@ def _wide_blocks(lines: io.TextIOWrapper, form: Format, rows: int | None) -> Ite
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader(lines, delimiter=form.separator, skipinitialspace=True)
     filled = (row for row in reader if len(row) > 1 or any(row))
-    next(filled)  # the header
+    for _ in range(form.n_above + 1):
+        next(filled)  # the header
     start = 0
     while True:
         block = list(islice(filled, rows or sys.maxsize))

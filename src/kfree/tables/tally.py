@@ -27,6 +27,8 @@ class Tally:
     noun: dict[str, str] = field(default_factory=dict)
     new_values: dict[str, set[str]] = field(default_factory=dict)
     read_otherwise: dict[str, str] = field(default_factory=dict)  # than in fit: column, mark
+    date_formats: dict[str, str] = field(default_factory=dict)  # other than in fit
+    date_examples: dict[str, tuple[str, float]] = field(default_factory=dict)  # cell, day
     unknown_columns: list[str] = field(default_factory=list)
 
     def add_numbers(
@@ -77,11 +79,18 @@ class Tally:
                 "The column " + not_read(name, n, noun, self.example[name]),
                 f"no {noun}s in {name}",
             )
-        for name, mark in self.read_otherwise.items():
+        for mark in sorted(set(self.read_otherwise.values())):
+            names = [name for name, other in self.read_otherwise.items() if other == mark]
             yield (
-                f"The numbers of {quoted(name)} have the decimal mark {mark!r} here, which was "
+                f"The numbers of {listed(names)} have the decimal mark {mark!r} here, which was "
                 "another in fit.",
-                f"decimal mark of {name}",
+                f"decimal mark {mark}",
+            )
+        for name, (text, day) in self.date_examples.items():
+            yield (
+                f"The dates of {quoted(name)} are written in another way than in fit: "
+                f"{quoted(text)} was read as {np.datetime64(int(np.floor(day)), 'D')}.",
+                f"dates of {name}",
             )
         for name, new in self.new_values.items():
             yield (

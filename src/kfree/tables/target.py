@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import quoted
-from kfree.tables.cells import Cells, as_frame, cells_of_column
+from kfree.tables.cells import Cells, as_frame, cells_of_column, stands_below
 from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
-from kfree.tables.numbers import POINT, read_columns, signs_of
+from kfree.tables.numbers import POINT, WRITTEN, read_columns, signs_of
 
 # From how many different values on, and from which share of the rows on, a column of whole numbers
 # or texts is something other than classes.
 MANY_VALUES = 20
 MANY_SHARE = 0.5
-# How many lines above the names of the columns are looked for.
-N_TITLES = 10
 # Whole numbers beyond this are not exact.
 LARGEST_LABEL = 2.0**53
 # Arrays of text give every row the room of the longest.
@@ -103,11 +101,20 @@ def split_target(
 
 def _no_such_column(target: str, frame: Any) -> str:
     columns = frame.columns
-    first = frame.iloc[:N_TITLES].to_numpy(dtype=object).ravel()
-    if any(isinstance(cell, str) and cell.strip() == target for cell in first):
+    if stands_below(target, frame):
         return (
             f"There is no column {quoted(target)} in the first line, but a cell below it is called "
             "so: if the names of the columns stand there, remove the lines above."
+        )
+    if len(columns) == 1:
+        return (
+            f"There is no column {quoted(target)}: the table has a single column, "
+            f"{quoted(columns[0])}; commas, semicolons, tabs or bars separate columns."
+        )
+    if sum(WRITTEN.fullmatch(name) is not None for name in columns) > 0.5 * len(columns):
+        return (
+            f"There is no column {quoted(target)}: the first line, {listed(columns)}, looks like "
+            "data; put a line with the names of the columns above it."
         )
     close = nearest(target, columns)
     advice = f"did you mean {listed(close)}" if close else f"there are {listed(columns, 12)}"
