@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier, averaging
 from kfree.evaluation import data
-from kfree.inference.gauss import gauss_rule
+from kfree.inference.gauss import jacobi_matrices
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood import training_sum
@@ -82,6 +82,10 @@ def test_start_is_not_changed():
 
 
 # --- Gauss rules ---------------------------------------------------------------------------------
+
+
+def gauss_rule(node, weight, n_nodes):
+    return jacobi_matrices(node, weight, n_nodes).rule(n_nodes)[:2]
 
 
 def discrete_measures(n_points, seed=0):

@@ -65,17 +65,3 @@ def jacobi_matrices(node: np.ndarray, weight: np.ndarray, n: int) -> JacobiMatri
         left = beside[:, j] > 0
         basis[:, j + 1] = image / np.where(left, beside[:, j], 1.0)[:, None]
     return JacobiMatrices(center, spread, diagonal, beside)
-
-
-def gauss_rule(node: np.ndarray, weight: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The n-point Gauss rules of discrete measures.
-
-    Parameters
-    ----------
-    node, weight : (n_measures, n_points), weights of each measure add up to one
-
-    Returns
-    -------
-    nodes and weights : (n_measures, n_nodes), exact for polynomials up to degree 2 n_nodes - 1
-    """
-    return jacobi_matrices(node, weight, n_nodes).rule(n_nodes)[:2]
