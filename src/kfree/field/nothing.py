@@ -74,7 +74,6 @@ def drawn_to(weights: Weights, offset: np.ndarray, trust: float) -> Weights:
     return replace(
         weights,
         shared=weights.shared * trust,
-        own=weights.own * trust,
         linear=weights.linear * trust,
         offset=offset + trust * (weights.offset - offset),
     )
