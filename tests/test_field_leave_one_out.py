@@ -190,6 +190,8 @@ def test_precisions_follow_a_row_that_leaves(monkeypatch):
     joint = Joint(design, Rows(y, np.ones(60), design.pair_of(y)), fit)
     moved = joint.slopes(joint.residual) @ joint.inverse
     found, _ = precision_changes(joint, fit, blocks, moved)
+    # g_b is counted in the curvature of all rows, which the derivative holds.
+    monkeypatch.setattr(evidence, "_bend", lambda *_: fit.bend)
     for i in (0, 8):
         left = np.where(np.arange(60) == i, 1.0 - share, 1.0)
         without = fit_by_evidence(design, y, left, blocks, 500, 1e-7)
@@ -202,7 +204,7 @@ def test_precisions_follow_a_row_that_leaves(monkeypatch):
     # Without trees, of which each refit grows others. The second has classes of four rows, where
     # every row moves the shrinkage of S, ranks, nu and partners, and more rows than are refitted:
     # the mean of all its rows has a standard error of 0.035.
-    [(2, 60, 5, 0.01), (13, 52, 1, 0.05)],
+    [(2, 60, 5, 0.01), (17, 68, 1, 0.05)],
 )
 def test_leave_one_out_beside_refits(n_classes, n, step, largest):
     X, y = problem(n_classes, n=n, seed=2)

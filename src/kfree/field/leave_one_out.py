@@ -38,9 +38,9 @@ MOST_WEIGHTS = 1600
 MOST_NUMBERS = 1 << 22
 MOST_CHANGES = 1 << 26
 # Up to so many rows, numbers in them and rows of a class, in the mean, the field is fitted again
-# without each row: up to seven seconds, most of which trees take. With 52 rows in 13 classes the
-# steps without trees are too careful by 0.03 in the log loss, with 16 classes of four rows by 0.02.
-FEW_ROWS = 48
+# without each row: some ten seconds, most of which trees take. With 52 rows in 13 classes the steps
+# without trees are too careful by 0.05 in the log loss, with 64 rows in 16 classes by 0.04.
+FEW_ROWS = 64
 FEW_NUMBERS = 1 << 14
 FEW_OF_A_CLASS = 8
 
