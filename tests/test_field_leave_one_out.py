@@ -17,9 +17,9 @@ from kfree.field.joint import Joint
 from kfree.field.leave_one_out import one_step
 from kfree.field.logit import Rows, find_mode, loss_and_gradient, units_of
 from kfree.field.means import squares_without
-from kfree.field.nothing import offsets_alone
 from kfree.field.others import Others
 from kfree.field.response import precision_changes
+from kfree.field.trust import offsets_alone
 from kfree.field.views import Spec
 from kfree.field.within import Within, class_means, learn_whitening
 from kfree.neighbors.threads import single_products

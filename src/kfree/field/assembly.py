@@ -13,11 +13,10 @@ from kfree.field.crossed import MOST_EXPLAINED, Crossed, explained, learn_crosse
 from kfree.field.curves import Curves, learn_curves
 from kfree.field.densities import Densities, learn_densities
 from kfree.field.design import FEW_CLASSES, Block, Design
-from kfree.field.features import Reading, Spoken, learn_reading, speak
+from kfree.field.features import Lists, Reading, Spoken, learn_reading, speak
 from kfree.field.forest import FEATURES as FOREST_FEATURES
 from kfree.field.forest import Forest, grow
 from kfree.field.linear import Projection, learn_projection
-from kfree.field.searching import Lists
 from kfree.field.views import FOREST, WITHIN, Spec, View, make_view
 from kfree.field.within import Within
 

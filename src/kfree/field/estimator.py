@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from kfree import validation
 from kfree.field.contributions import Contributions, contributions_of
 from kfree.field.design import Design, logits, spread_out
+from kfree.field.features import Lists
 from kfree.field.fitting import Settings, fit_field
 from kfree.field.leave_one_out import held_out_logits
 from kfree.field.saved import HeldOut, field_state, restored_field
-from kfree.field.searching import Lists
 from kfree.field.views import NAMES, Spec
 from kfree.neighbors.threads import single_products
 from kfree.progress import progress

@@ -11,7 +11,7 @@ where Z_i are the row's features, r_i = p_i - y_i its probabilities minus the in
 rows (`others`). The precisions of the priors change too (`response`), and the weights with them.
 
 Elsewhere v_i and the precisions stay as they are and the weights of each class are taken apart.
-Trust in the field, which saw the row too, follows (`nothing`).
+Trust in the field, which saw the row too, follows (`trust`).
 
 Where rows are few and their classes small each row moves much that this holds fixed: the shrinkage
 of S, ranks, trees. Then the field is fitted again without each row.
@@ -24,13 +24,13 @@ import numpy as np
 from kfree.field.assembly import Assembly
 from kfree.field.design import Block, Design, logits
 from kfree.field.evidence import Fit, free_inverse
+from kfree.field.features import Lists
 from kfree.field.fitting import Field, fit_field
 from kfree.field.joint import Joint
 from kfree.field.logit import Rows, softmax
-from kfree.field.nothing import drawn_without_rows
 from kfree.field.others import Others
 from kfree.field.response import precision_changes
-from kfree.field.searching import Lists
+from kfree.field.trust import drawn_without_rows
 
 # The most weights that are taken together, the most numbers that all rows' changes of the weights
 # and all rows' features without each of them may have: beyond, a row is one of very many.

@@ -19,10 +19,9 @@ import numpy as np
 from kfree.field.assembly import Assembly
 from kfree.field.densities import densities_without, training_densities
 from kfree.field.design import Design, Weights, logits
-from kfree.field.features import Reading, closeness
+from kfree.field.features import Lists, Reading, closeness
 from kfree.field.logit import Rows
 from kfree.field.means import squares_without, training_squares
-from kfree.field.searching import Lists
 
 # How many numbers of changed features are held at a time.
 BLOCK_NUMBERS = 1 << 19

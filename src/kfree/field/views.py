@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from kfree.field.columns import Scaled
-from kfree.field.searching import Lists, new_lists, search_in, training_lists
+from kfree.field.features import Lists
 from kfree.field.within import Within, learn_whitening, without_themselves
 from kfree.neighbors.metric import Minkowski, Space, make_space
-from kfree.neighbors.search import Search
+from kfree.neighbors.search import Search, make_search
 
 SCORES, WITHIN, FOREST = "scores", "within", "forest"
 NAMES = (SCORES, WITHIN, FOREST)
@@ -43,24 +43,20 @@ class View:
 
     def training(self, length: int, n_jobs: int | None) -> Lists:
         """The nearest others of every training row, which its own label does not draw nearer."""
-        if self.within is None:
-            return training_lists(self.search, length, n_jobs)
-        # The correction changes the order, so more are looked at than are kept.
-        wider = min(length + length // 2, self.search.most_neighbors)
-        lists = training_lists(self.search, wider, n_jobs)
-        return without_themselves(lists, length, self.within)
+        wider, every = length, np.arange(self.search.n_points)
+        if self.within is not None:
+            # The correction changes the order, so more are looked at than are kept.
+            wider = min(length + length // 2, self.search.most_neighbors)
+        lists = Lists(*self.search.nearest(self.search.points, wider, every, n_jobs))
+        return lists if self.within is None else without_themselves(lists, length, self.within)
 
     def of_new(self, X: Any, scaled: Scaled | None, length: int, n_jobs: int | None) -> Lists:
-        """The training rows nearest to new rows."""
-        return new_lists(self.search, self.points(X, scaled), length, n_jobs)
-
-    def points(self, X: Any, scaled: Scaled | None) -> Any:
-        """New rows as this view compares them; `scaled` are the same on common scales."""
+        """The training rows nearest to new rows; `scaled` are the same on common scales."""
         if scaled is not None and self.within is not None:
             X = self.within.whitening(scaled.standardized)
         elif scaled is not None and self.name == SCORES:
             X = scaled.scores
-        return self.space.points(X)
+        return Lists(*self.search.nearest(self.space.points(X), length, None, n_jobs))
 
 
 def make_view(
@@ -69,12 +65,12 @@ def make_view(
     """The view that `spec` asks for; `scaled` are the rows on common scales."""
     if spec.metric is not None:
         space = make_space(spec.metric, 2.0, spec.params, X)
-        return View(spec.name, space, search_in(space, space.points(X)), None)
+        return View(spec.name, space, make_search(space, space.points(X), "auto"), None)
     assert scaled is not None
     if spec.name == SCORES:
         space = Minkowski(1.0)
-        return View(spec.name, space, search_in(space, space.points(scaled.scores)), None)
+        return View(spec.name, space, make_search(space, space.points(scaled.scores), "auto"), None)
     space = Minkowski(2.0)
     whitening = learn_whitening(scaled.standardized, labels, n_classes)
-    search = search_in(space, space.points(whitening(scaled.standardized)))
+    search = make_search(space, space.points(whitening(scaled.standardized)), "auto")
     return View(spec.name, space, search, Within(whitening, search.points, labels))

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kfree.field.searching import Lists
+from kfree.field.features import Lists
 
 
 @dataclass(frozen=True)
