@@ -271,7 +271,8 @@ def design(X, y, n_classes, new=None, length=128):
     said = G if new is None else neighbors_say(X, y, n_classes, new, length)
     rows = X if new is None else new
     factor = np.sqrt(min(1, 50 / X.shape[1]))
-    linear = factor * leading(normal_scores(X, X), normal_scores(X, rows))
+    columns = [leading(make(X, X), make(X, rows)) for make in (standardized, normal_scores)]
+    linear = factor * np.hstack(columns)
     linear = np.hstack([linear, curves(X, new)])
     if gives_away(X, y, n_classes, min(length, len(X) - 1)) <= 0.5:
         linear = np.hstack([linear, crossed(G, said)])
@@ -301,7 +302,7 @@ def blocks(n_fractions, n_ranks, n_columns, n_curves, n_crossed):
     found = []
     for part, widths in (
         ("shared", (n_fractions, n_ranks, n_fractions, n_ranks, 2, 1)),
-        ("linear", (n_columns, n_curves, n_crossed)),
+        ("linear", (n_columns, n_columns, n_curves, n_crossed)),
     ):
         first = 0
         for width in widths:

@@ -79,9 +79,9 @@ def test_features(n_classes, ties):
     ):
         G, linear = naive.design(X, y, n_classes, rows, length)
         np.testing.assert_allclose(table(found), G, atol=1e-9)
-        np.testing.assert_allclose(found.linear[:, :3], linear[:, :3], atol=1e-9)
+        np.testing.assert_allclose(found.linear[:, :6], linear[:, :6], atol=1e-9)
         # Directions have no sign, and those of the same length are any that span the same.
-        for part in (slice(3, 3 + n_curves), slice(3 + n_curves, None)):
+        for part in (slice(6, 6 + n_curves), slice(6 + n_curves, None)):
             products = found.linear[:, part] @ found.linear[:, part].T
             np.testing.assert_allclose(products, linear[:, part] @ linear[:, part].T, atol=1e-7)
 
@@ -107,7 +107,7 @@ def test_more_columns_than_rows(n_features):
     n_coordinates = assembly.views[1].search.points.shape[1]
     assert n_coordinates == (30 if n_features == 30 else 31)
     n_kept, n_curves = 15, len(assembly.curves.center)
-    ends = np.cumsum([0, n_kept, n_curves, assembly.crossed.directions.shape[1]])
+    ends = np.cumsum([0, n_kept, n_kept, n_curves, assembly.crossed.directions.shape[1]])
     for found, rows in (
         (design, None),
         (assembly.of_new(new, assembly.new_lists(new, 1)), new),
@@ -202,7 +202,7 @@ def test_a_class_of_one_row_and_a_constant_column():
         G, linear = naive.design(X[:, :2], y, 4, None if rows is None else rows[:, :2], 29)
         fractions = [0, 1, 2, 3]
         np.testing.assert_allclose(table(found)[:, :, fractions], G[:, :, fractions], atol=1e-9)
-        np.testing.assert_allclose(found.linear[:, :2], linear[:, :2], atol=1e-9)
+        np.testing.assert_allclose(found.linear[:, [0, 1, 3, 4]], linear[:, :4], atol=1e-9)
     # The distances from the means, which the constant column does not change but for their number.
     _, design, _ = learn(X[:, :2], y, 4, SPECS, True, 29, None, None)
     for part, twin in ((slice(-3, -1), naive.means), (slice(-1, None), naive.densities)):
@@ -227,8 +227,8 @@ def test_mode_and_evidence(n_classes, monkeypatch):
     assert fit.log_evidence == pytest.approx(log_evidence, abs=1e-4)
     shared, linear_weights, offset = naive.unpack(w, G.shape[2], linear.shape[1], n_classes)
     for found, wanted in zip(
-        (fit.weights.shared, fit.weights.linear[:, :2], fit.weights.offset),
-        (shared, linear_weights[:, :2], offset),
+        (fit.weights.shared, fit.weights.linear[:, :4], fit.weights.offset),
+        (shared, linear_weights[:, :4], offset),
         strict=True,
     ):
         np.testing.assert_allclose(found, wanted, atol=1e-5)

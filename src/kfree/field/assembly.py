@@ -69,7 +69,7 @@ class Assembly:
     prepared: Prepared
     length: int  # of neighbor lists
     readings: tuple[Reading, ...]  # one for each view
-    projection: Projection | None = None
+    projections: tuple[Projection, ...] = ()  # of standardized columns and of normal scores
     curves: Curves | None = None
     forest: Forest | None = None
     crossed: Crossed | None = None  # None where classes are many
@@ -162,9 +162,11 @@ class Assembly:
     def design(self, pairs: Design, scaled: Scaled | None, said: np.ndarray) -> Design:
         """All that speaks; `said` is what the classes' means and densities say."""
         linear = [pairs.linear]
-        if self.projection is not None and self.curves is not None:
+        if self.curves is not None:
             assert scaled is not None
-            linear += [self.projection(scaled.scores), self.curves(scaled.scores)]
+            columns = (scaled.standardized, scaled.scores)
+            linear += [p(one) for p, one in zip(self.projections, columns, strict=True)]
+            linear.append(self.curves(scaled.scores))
         if self.crossed is not None:
             linear.append(self.crossed(pairs.values.reshape(pairs.n_classes, pairs.n_rows, -1)))
         if not pairs.everywhere:
@@ -185,12 +187,12 @@ class Assembly:
             widths.append((f"{WITHIN} densities, shared", densities.FEATURES))
         blocks = _in_turn("shared", widths)
         widths = []
-        if self.projection is not None and self.curves is not None:
+        if self.curves is not None:
             assert self.prepared.columns is not None
-            directions, n_columns = self.projection.directions, len(self.prepared.columns.mean)
-            widths.append(
-                ("linear scores", n_columns if directions is None else directions.shape[1])
-            )
+            n_columns = len(self.prepared.columns.mean)
+            for name, one in zip(("columns", "scores"), self.projections, strict=True):
+                width = n_columns if one.directions is None else one.directions.shape[1]
+                widths.append((f"linear {name}", width))
             widths.append(("curves", len(self.curves.center)))
         if self.crossed is not None:
             widths.append(("crossed", self.crossed.directions.shape[1]))
@@ -218,10 +220,9 @@ def learn(
         return assembly, assembly.of_training(assembly.pairs(lists, None), scaled), lists
     if linear:
         assert scaled is not None
-        scores = scaled.scores
-        assembly = replace(
-            assembly, projection=learn_projection(scores), curves=learn_curves(scores)
-        )
+        projections = learn_projection(scaled.standardized), learn_projection(scaled.scores)
+        curves = learn_curves(scaled.scores)
+        assembly = replace(assembly, projections=projections, curves=curves)
     if any(spec.name == FOREST for spec in specs):
         assert scaled is not None
         forest, trees = grow(scaled.standardized, labels, n_classes, seed, n_jobs)

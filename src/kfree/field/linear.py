@@ -1,4 +1,4 @@
-"""Columns that speak linearly, as normal scores."""
+"""Columns that speak linearly: standardized, and as normal scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_DIRECTION = 1e-10
 
 @dataclass(frozen=True)
 class Projection:
-    """Normal scores onto the leading directions of the training rows, where they are too many.
+    """Columns onto the leading directions of the training rows, where they are too many.
 
     The directions are sums of training rows, so that `of_rows` is all that a file has to keep.
     """
@@ -23,25 +23,25 @@ class Projection:
     directions: np.ndarray | None  # (n_features, n_kept)
     factor: float
 
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
+    def __call__(self, columns: np.ndarray) -> np.ndarray:
         """(n_samples, n_kept)."""
-        kept = scores if self.directions is None else scores @ self.directions
+        kept = columns if self.directions is None else columns @ self.directions
         return kept * self.factor
 
 
-def make_projection(of_rows: np.ndarray | None, scores: np.ndarray) -> Projection:
-    """The projection onto sums of the training rows' `scores`."""
-    factor = float(np.sqrt(min(1.0, MANY_COLUMNS / scores.shape[1])))
-    directions = None if of_rows is None else np.ascontiguousarray(scores.T @ of_rows)
+def make_projection(of_rows: np.ndarray | None, columns: np.ndarray) -> Projection:
+    """The projection onto sums of the training rows' `columns`."""
+    factor = float(np.sqrt(min(1.0, MANY_COLUMNS / columns.shape[1])))
+    directions = None if of_rows is None else np.ascontiguousarray(columns.T @ of_rows)
     return Projection(of_rows, directions, factor)
 
 
-def learn_projection(scores: np.ndarray) -> Projection:
+def learn_projection(columns: np.ndarray) -> Projection:
     """All columns, or as many leading singular vectors as half of the rows where d > n / 2."""
-    n_samples, n_features = scores.shape
+    n_samples, n_features = columns.shape
     if n_features <= n_samples / 2:
-        return make_projection(None, scores)
-    left, lengths, _ = np.linalg.svd(scores, full_matrices=False)
+        return make_projection(None, columns)
+    left, lengths, _ = np.linalg.svd(columns, full_matrices=False)
     lengths = np.where(lengths > NO_DIRECTION * lengths[0], lengths, np.inf)
     kept = slice(max(1, n_samples // 2))
-    return make_projection(np.ascontiguousarray(left[:, kept] / lengths[kept]), scores)
+    return make_projection(np.ascontiguousarray(left[:, kept] / lengths[kept]), columns)

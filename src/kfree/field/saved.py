@@ -18,7 +18,7 @@ from kfree.field.curves import Curves, landmarks_of
 from kfree.field.design import Weights
 from kfree.field.features import Reading
 from kfree.field.forest import Forest
-from kfree.field.linear import make_projection
+from kfree.field.linear import Projection, make_projection
 from kfree.field.views import Spec
 from kfree.neighbors.given_graph import NeighborLists
 
@@ -29,7 +29,7 @@ HeldOut = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def field_state(assembly: Assembly, weights: Weights, held_out: HeldOut) -> dict[str, Any]:
     """All that a fitted FieldClassifier knows."""
-    prepared, curves, projection = assembly.prepared, assembly.curves, assembly.projection
+    prepared, curves = assembly.prepared, assembly.curves
     rows = prepared.rows
     return {
         "specs": [[spec.name, spec.metric, spec.params] for spec in prepared.specs],
@@ -37,7 +37,7 @@ def field_state(assembly: Assembly, weights: Weights, held_out: HeldOut) -> dict
         "labels": prepared.labels,
         "length": assembly.length,
         "readings": [[one.unit, list(one.fractions), list(one.ranks)] for one in assembly.readings],
-        "projection": None if projection is None else [projection.of_rows],
+        "projections": [one.of_rows for one in assembly.projections],
         # The landmarks follow from the rows.
         "curves": None
         if curves is None
@@ -69,11 +69,16 @@ def restored_field(state: dict[str, Any], n_classes: int) -> tuple[Assembly, Wei
     for reading in readings:
         within = all(0 < k <= length for k in reading.fractions + reading.ranks)
         _demand(within and reading.unit > 0.0, "readings")
-    projection = curves = None
-    if state["projection"] is not None and state["curves"] is not None:
-        if scaled is None:
+    projections: tuple[Projection, ...] = ()
+    curves = None
+    if state["curves"] is not None:
+        if scaled is None or len(state["projections"]) != 2:
             raise ValueError(NOT_FITTING.format("columns"))
-        projection = make_projection(state["projection"][0], scaled.scores)
+        of_standardized, of_scores = state["projections"]
+        projections = (
+            make_projection(of_standardized, scaled.standardized),
+            make_projection(of_scores, scaled.scores),
+        )
         n_landmarks = len(state["curves"]["matrix"])
         _demand(0 < n_landmarks <= n_rows, "curves")
         curves = Curves(landmarks=landmarks_of(scaled.scores, n_landmarks), **state["curves"])
@@ -88,7 +93,7 @@ def restored_field(state: dict[str, Any], n_classes: int) -> tuple[Assembly, Wei
     _demand(len(row) > 0 and row.min() >= 0 and row.max() < n_rows, "logits")
     _demand(starts[0] == 0 and starts[-1] == len(row), "logits")
     _demand(bool((np.diff(starts) >= 0).all()), "logits")
-    assembly = Assembly(prepared, length, readings, projection, curves, forest, crossed)
+    assembly = Assembly(prepared, length, readings, projections, curves, forest, crossed)
     return assembly, weights, (row, starts, eta)
 
 
