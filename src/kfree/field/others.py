@@ -12,7 +12,7 @@ the units and directions of features, partners, nu and the trees' answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -127,6 +127,13 @@ class Others:
             of_class[part] = difference.transpose(0, 2, 1) @ x
             of_class[part, :, self.crossed] += after.transpose(0, 2, 1) @ change.crossed
         return Slopes(shared, of_class)
+
+    def without(self, row: int) -> Design:
+        """The design of all rows as it is without this one, whose own features stay."""
+        change, linear = self.changes(np.array([row])), self.design.linear.copy()
+        values = change.values[0].transpose(1, 0, 2).reshape(self.design.values.shape)
+        linear[:, self.crossed] += change.crossed[0]
+        return replace(self.design, values=self.design.values + values, linear=linear)
 
     def _leave_class(self, gone: np.ndarray, c: int) -> np.ndarray:
         """How what mean and density of class c say of all rows changes as `gone` leave it.
