@@ -383,6 +383,12 @@ def test_more_classes_than_every_row_can_have_near():
     assert model.predict_proba(rows[:5]).shape == (5, 60)
 
 
+def test_trees_alone_with_many_classes():
+    rows, labels = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 40
+    with pytest.raises(ValueError, match="'forest' alone speaks for up to 32 classes; y has 40"):
+        FieldClassifier(views=("forest",)).fit(rows, labels)
+
+
 # --- Extremes ------------------------------------------------------------------------------------
 
 

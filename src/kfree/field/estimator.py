@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.field.contributions import Contributions, contributions_of
-from kfree.field.design import Design, logits, spread_out
+from kfree.field.design import FEW_CLASSES, Design, logits, spread_out
 from kfree.field.features import Lists
 from kfree.field.fitting import Settings, fit_field
 from kfree.field.leave_one_out import held_out_logits
@@ -165,7 +165,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         specs = [Spec(*view) for view in validation.check_field(self, NAMES)]
         rows, labels, classes = validation.check_training(self, X, y)
         rows = _in_rows(rows)
-        validation.check_field_rows(self, specs, rows)
+        validation.check_field_rows(specs, rows, len(classes), FEW_CLASSES)
         weights = validation.check_sample_weight(sample_weight, len(labels))
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, classes[labels])
