@@ -20,7 +20,7 @@ import numpy as np
 LEADING = 25
 # The share of the variance of labels by lot that may be explained, beyond what so many features
 # explain of any labels. With 200 rows of three yes-no columns it is 1, and noise would cost 0.45 in
-# the log loss; on the shared data sets it is up to 0.49, and crossed features bring 1 %.
+# the log loss; on the shared data sets it is up to 0.49, where crossed features bring 1 %.
 MOST_EXPLAINED = 0.5
 # Features that differ by less, in their units, do not differ.
 NO_SPREAD = 1e-6
