@@ -313,25 +313,23 @@ def test_sparse_gradient(monkeypatch):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 120)
     task = Rows(labels, weights, design.pair_of(labels))
     assert (task.pair == -1).any()
-    n_own = design.values.shape[1]
-    w = np.random.default_rng(1).normal(size=n_own + 6 * n_own + 6) * 0.3
+    w = np.random.default_rng(1).normal(size=design.values.shape[1] + 6) * 0.3
 
     def unpack(w):
-        own = w[n_own:-6].reshape(6, n_own)
-        return Weights(w[:n_own], own, np.zeros((6, 0)), w[-6:])
+        return Weights(w[:-6], np.zeros((6, 0)), w[-6:])
 
     # The obvious way: all logits of every row.
     def loss(w):
         parts = unpack(w)
         eta = np.tile(parts.offset, (120, 1))
         for pair, (i, c) in enumerate(zip(design.row, design.label, strict=True)):
-            eta[i, c] += design.values[pair] @ (parts.shared + parts.own[c])
+            eta[i, c] += design.values[pair] @ parts.shared
         total = np.log(np.exp(eta).sum(axis=1))
         return weights @ (total - eta[np.arange(120), labels])
 
     value, slope = loss_and_gradient(design, task, unpack(w))
     assert value == pytest.approx(loss(w), rel=1e-12)
-    found = np.concatenate([slope.shared, slope.own.ravel(), slope.offset])
+    found = np.concatenate([slope.shared, slope.offset])
     step = 1e-5 * np.eye(len(w))
     wanted = [(loss(w + e) - loss(w - e)) / 2e-5 for e in step]
     np.testing.assert_allclose(found, wanted, atol=1e-6)
@@ -349,8 +347,11 @@ def test_sparse_features_are_the_dense_ones_from_the_lists_end(monkeypatch):
     np.testing.assert_array_equal(near.row, every.row)
     lists, readings = dense._assembly.new_lists(new, 1), dense._assembly.readings
     ends = np.hstack([r.at_end(one) for r, one in zip(readings, lists, strict=True)])
-    n_shared = near.values.shape[1]
-    np.testing.assert_allclose(near.values + ends[near.row], every.values[:, :n_shared], atol=1e-12)
+    listed, meant = near.values[:, :-3], near.values[:, -3:]
+    np.testing.assert_allclose(listed + ends[near.row], every.values[:, :-3], atol=1e-12)
+    # Means and densities are measured from the least that is said for a class near the row.
+    least = every.lowest(every.values[:, -3:])
+    np.testing.assert_allclose(meant + least[near.row], every.values[:, -3:], atol=1e-9)
     # The two forms of the logit differ, but not in what they find.
     assert (sparse.predict(None) == left_out).mean() > 0.8
 
@@ -380,6 +381,12 @@ def test_more_classes_than_every_row_can_have_near():
     assert not any("linear" in name or "forest" in name for name in model.blocks_)
     assert model.score(None, y) > 0.8
     assert model.predict_proba(rows[:5]).shape == (5, 60)
+
+
+def test_trees_alone_with_many_classes():
+    rows, labels = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 40
+    with pytest.raises(ValueError, match="'forest' alone speaks for up to 32 classes; y has 40"):
+        FieldClassifier(views=("forest",)).fit(rows, labels)
 
 
 # --- Extremes ------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from kfree import FieldClassifier
 from kfree.field import evidence
 from kfree.field.assembly import gives_away, learn
 from kfree.field.densities import learn_densities, new_densities, training_densities
-from kfree.field.design import logits, spread_out
+from kfree.field.design import Design, logits, spread_out
 from kfree.field.evidence import fit_by_evidence
 from kfree.field.views import Spec
-from kfree.field.within import class_means, learn_whitening, shrinkage_of
+from kfree.field.within import Within, class_means, learn_whitening, shrinkage_of
 from kfree.neighbors.threads import single_products
 
 SPECS = [Spec("scores"), Spec("within")]
@@ -42,12 +42,23 @@ def table(design):
     return design.values.reshape(shape).transpose(1, 0, 2)
 
 
+def every_pair(n_rows, n_classes):
+    row, starts = np.tile(np.arange(n_rows), n_classes), n_rows * np.arange(n_classes + 1)
+    return Design(n_rows, n_classes, True, row, starts, np.zeros((len(row), 0)), None)
+
+
+def in_whitened(X, y, n_classes, **changes):
+    """Training rows in the space of "within"; `changes` of the whitening."""
+    whitening = replace(learn_whitening(X, y, n_classes), **changes)
+    return Within(whitening, whitening(X), y)
+
+
 def naive_blocks(assembly):
     reading = assembly.readings[0]
     return naive.blocks(
         len(reading.fractions),
         len(reading.ranks),
-        len(assembly.columns.mean),
+        len(assembly.prepared.columns.mean),
         len(assembly.curves.center),
         assembly.crossed.directions.shape[1],
     )
@@ -81,7 +92,7 @@ def test_rows_that_give_themselves_away(levels):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, levels, size=(60, 2)).astype(float), rng.integers(0, 2, 60)
     assembly, _, lists = learn(X, y, 2, SPECS, True, 59, None, None)
-    found = gives_away(assembly, lists, assembly.scaled(X))
+    found = gives_away(assembly, lists, assembly.prepared.scaled(X))
     assert found == pytest.approx(naive.gives_away(X, y, 2, 59), abs=1e-6)
     assert (found > 0.5) == (levels < 9)
     assert (assembly.crossed.directions.shape[1] == 0) == (levels < 9)
@@ -113,19 +124,23 @@ def test_densities_have_no_part_of_the_row_itself(n_classes):
     # By recomputing all from the other rows, in coordinates and under a nu that stay as they are.
     X, y, _ = problem(n_classes, n=31, n_features=4)
     X[y == 0] *= 3.0
-    whitening = learn_whitening(X, y, n_classes)
-    whitening = replace(whitening, shrinkage=1.0)  # S stays, and so does the identity
-    points = whitening(X)
-    learned = learn_densities(points, y, whitening)
-    found = training_densities(points, y, whitening, learned)
-    alone = training_densities(points, y, whitening, learned, paired=False)
-    seen = new_densities(points, learned)
+    within = in_whitened(X, y, n_classes, shrinkage=1.0)  # S stays, and so does the identity
+    points, learned, pairs = within.points, learn_densities(within), every_pair(31, n_classes)
+    found, alone, seen = (
+        values.reshape(n_classes, 31).T
+        for values in (
+            training_densities(within, learned, pairs),
+            training_densities(within, learned, pairs, paired=False),
+            new_densities(points, learned, pairs),
+        )
+    )
 
     def without(gone, i):
         left = np.delete(np.arange(31), gone)
         means = class_means(points[left], y[left], n_classes)
-        rest = learn_densities(points[left], y[left], replace(whitening, means=means))
-        return new_densities(points[[i]], replace(rest, nu=learned.nu))[0]
+        rest = Within(replace(within.whitening, means=means), points[left], y[left])
+        classes = replace(learn_densities(rest), nu=learned.nu)
+        return new_densities(points[[i]], classes, every_pair(1, n_classes))
 
     for i in (0, 1, 30):
         wanted = without([i], i)
@@ -141,14 +156,13 @@ def test_densities_have_no_part_of_the_row_itself(n_classes):
 def test_densities_of_wide_tables_do_not_give_the_label_away(n_features):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, n_features)), np.arange(60) % 2
-    whitening = learn_whitening(X, y, 2)
-    points = whitening(X)
-    learned = learn_densities(points, y, whitening)
+    within = in_whitened(X, y, 2)
+    learned = learn_densities(within)
     rows = np.arange(60)
 
     def in_own_class(paired):
-        found = training_densities(points, y, whitening, learned, paired)
-        return found[rows, y] - found[rows, 1 - y]
+        found = training_densities(within, learned, every_pair(60, 2), paired).reshape(2, 60)
+        return found[y, rows] - found[1 - y, rows]
 
     # Labels are noise: own and other class are as dense, but by chance. If only the own class
     # were without a row, all rows would tell.
@@ -164,8 +178,7 @@ def test_densities_of_wide_tables_do_not_give_the_label_away(n_features):
 def test_classes_that_spread_alike_lean_on_each_other(spread):
     X, y, _ = problem(2, n=200, n_features=4)
     X[y == 1] *= [spread, 1.0, 1.0 / spread, 1.0]
-    whitening = learn_whitening(X, y, 2)
-    nu = learn_densities(whitening(X), y, whitening).nu
+    nu = learn_densities(in_whitened(X, y, 2)).nu
     assert (nu < 40.0) == (spread > 1.0)
 
 

@@ -152,7 +152,7 @@ class TestTheSame:
         header = json.loads(zipfile.ZipFile(path).read("kfree.json"))
         assert header["columns"] == list(frame.columns)
         assert header["classes"] == ["viel", "wenig"]
-        assert header["format"] == 5
+        assert header["format"] == 6
         assert header["kfree"]
 
     def test_saved_again_after_loading(self, path):

@@ -28,9 +28,8 @@ from kfree.atomic import replacing
 from kfree.model_parts import check_parts
 from kfree.plain_text import quoted, shown
 
-# Files of formats 1 and 2 kept tables in other ways, those of format 3 more of a field, and in
-# those of format 4 a field has no weights for densities.
-FORMAT = 5
+# Files of formats 1 and 2 kept tables in other ways, those of 3 to 5 other parts of a field.
+FORMAT = 6
 # The member that says what the file is, and the one that skops begins with.
 HEADER = "kfree.json"
 SCHEMA = "schema.json"

@@ -13,9 +13,6 @@ from kfree.displays.fitted import last_step, one_row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Both parts of a block, the weights that classes share and those of each class, say one thing.
-_PARTS = (", shared", ", by class")
-
 
 class ContributionsDisplay:
     """What each block adds to the logit of one class against another, for one row.
@@ -86,9 +83,9 @@ class ContributionsDisplay:
         first = order[0] if label is None else _place(parts.classes, label)
         rest = order[order != first]
         second = rest[0] if other is None else _place(parts.classes, other)
-        names, table = merged(parts.blocks, parts.values[0])
+        table = parts.values[0]
         return cls(
-            names=names,
+            names=[name.removesuffix(", shared") for name in parts.blocks],
             values=table[:, first] - table[:, second],
             label=parts.classes[first],
             other=parts.classes[second],
@@ -223,25 +220,6 @@ class BlockWeightsDisplay:
         self.legend_ = legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def merged(blocks: tuple[str, ...], values: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Blocks by view and kind, what is shared and what belongs to a class together.
-
-    `values` is (n_blocks, n_classes).
-    """
-    names: list[str] = []
-    rows: list[np.ndarray] = []
-    for block, row in zip(blocks, values, strict=True):
-        name = block
-        for part in _PARTS:
-            name = name.removesuffix(part)
-        if name in names:
-            rows[names.index(name)] = rows[names.index(name)] + row
-        else:
-            names.append(name)
-            rows.append(row)
-    return names, np.array(rows)
 
 
 def _place(classes: np.ndarray, label: Any) -> int:

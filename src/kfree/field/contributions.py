@@ -38,14 +38,8 @@ def contributions_of(design: Design, weights: Weights, blocks: list[Block]) -> n
         columns = block.columns
         if block.part == "linear":
             out[:, number, :] = design.linear[:, columns] @ weights.linear[:, columns].T
-            continue
-        if block.part == "shared":
+        else:
             added = design.values[:, columns] @ weights.shared[columns]
             out[design.row, number, design.label] = added
-            continue
-        for c in range(design.n_classes):
-            part = design.of_class(c)
-            added = design.own[part][:, columns] @ weights.own[c, columns]
-            out[design.row[part], number, c] = added
     out[:, -1, :] = weights.offset
     return out

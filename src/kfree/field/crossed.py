@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# How many directions.
+# How many directions; more brought nothing.
 LEADING = 25
 # The share of the variance of labels by lot that may be explained, beyond what so many features
-# explain of any labels.
+# explain of any labels. With 200 rows of three yes-no columns it is 1, and noise would cost 0.45 in
+# the log loss; on the shared data sets it is up to 0.49, where crossed features bring 1 %.
 MOST_EXPLAINED = 0.5
 # Features that differ by less, in their units, do not differ.
 NO_SPREAD = 1e-6

@@ -25,15 +25,15 @@ determinant.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.special import gammaln
 
-from kfree.field.within import Whitening, own_share
+from kfree.field.design import Design
+from kfree.field.within import Within
 
 FEATURES = 1
-# nu in units of the number of coordinates.
+# nu in units of the number of coordinates. From 1/2 on, the densities bring 1.0 % instead of 1.5.
 GRID = 2.0 ** np.arange(-5, 13)
 # A direction along which a class differs by less than this, compared with the first, is none.
 NO_DIRECTION = 1e-12
@@ -51,6 +51,13 @@ class Scatter:
         n_others = len(self.directions) - len(self.values)
         return float(np.log(nu + self.values).sum() + n_others * np.log(nu))
 
+    def whitened(self, rows: np.ndarray, nu: float) -> np.ndarray:
+        """A_c^-1/2 times rows, whose products are those by A_c^-1: (n_rows, n_coordinates)."""
+        change = 1.0 / np.sqrt(nu + self.values) - 1.0 / np.sqrt(nu)
+        return np.asarray(
+            rows / np.sqrt(nu) + (rows @ self.directions * change) @ self.directions.T
+        )
+
 
 @dataclass(frozen=True)
 class Densities:
@@ -62,85 +69,107 @@ class Densities:
     nu: float
 
 
-def learn_densities(points: np.ndarray, labels: np.ndarray, whitening: Whitening) -> Densities:
+def learn_densities(within: Within) -> Densities:
     """The covariances of the classes of whitened training rows, and the nu that suits them."""
-    means = whitening.means
-    sizes = np.bincount(labels, minlength=len(means)).astype(float)
-    members = [points[labels == c] - mean for c, mean in enumerate(means)]
-    scatters = tuple(_scatter(z) for z in members)
-    shares = own_share(labels, whitening)
-    grid = GRID * points.shape[1]
+    members = [np.flatnonzero(within.labels == c) for c in range(len(within.sizes))]
+    scatters = tuple(_scatter(within.z[rows]) for rows in members)
+    grid = GRID * within.points.shape[1]
     total = np.zeros(len(grid))
-    for c, (z, scatter) in enumerate(zip(members, scatters, strict=True)):
-        if sizes[c] == 1.0:
+    for rows, scatter in zip(members, scatters, strict=True):
+        n_c, z, share = float(len(rows)), within.z[rows], within.share[rows]
+        if n_c == 1.0:
             continue
-        squares = np.einsum("ij,ij->i", z, z)
-        along = (z @ scatter.directions) ** 2
-        share = shares[labels == c]
+        plain, along = np.einsum("ij,ij->i", z, z), (z @ scatter.directions) ** 2
+        # T_c loses n_c / (n_c - 1) z z', and the mean without the row is as much farther off.
+        farther = n_c / (n_c - 1.0)
         for number, nu in enumerate(grid):
-            spread = product(squares, along, scatter, nu)
-            total[number] += _left_out(spread, share, scatter, sizes[c], nu).sum()
-    return Densities(sizes, means, scatters, float(grid[total.argmax()]))
+            zz = plain / nu - along @ (scatter.values / (nu * (nu + scatter.values)))
+            lost = nu * share + farther
+            down = remaining(lost * zz)
+            log_determinant = scatter.log_determinant(nu) + np.log(down)
+            squares = farther**2 * (zz + lost * zz**2 / down)
+            total[number] += student(squares, log_determinant, n_c - 1.0, nu, z.shape[1]).sum()
+    return Densities(within.sizes, within.whitening.means, scatters, float(grid[total.argmax()]))
 
 
 def training_densities(
-    points: np.ndarray,
-    labels: np.ndarray,
-    whitening: Whitening,
-    densities: Densities,
-    paired: bool = True,
+    within: Within, densities: Densities, pairs: Design, paired: bool = True
 ) -> np.ndarray:
-    """The log densities of whitened training rows, each left out: (n_points, n_classes).
+    """The log densities of whitened training rows, each left out: (n_pairs,).
 
     `paired`: every other class leaves one of its rows out too.
     """
-    nu, z, share = densities.nu, points - densities.means[labels], own_share(labels, whitening)
-    out = np.empty((len(points), len(densities.means)))
+    nu, out = densities.nu, np.empty(len(pairs.row))
     for c, (mean, scatter) in enumerate(zip(densities.means, densities.scatters, strict=True)):
-        n_c, own = densities.sizes[c], np.flatnonzero(labels == c)
-        partner = own[np.arange(len(points)) % len(own)]
-        partner[own] = own
+        part = pairs.of_class(c)
+        rows = pairs.row[part]
+        n_c, members = densities.sizes[c], np.flatnonzero(within.labels == c)
+        own = within.labels[rows] == c
+        partner = np.where(own, rows, members[rows % len(members)])
         # For which rows the class loses one, and how far that moves its mean.
-        loses = np.full(len(points), paired and n_c > 1.0)
-        loses[own] = n_c > 1.0
+        loses = (own | paired) & (n_c > 1.0)
         fewer = np.where(loses, 1.0 / max(n_c - 1.0, 1.0), 0.0)
-        y = z[partner]
-        x = points - mean + fewer[:, None] * y
-        xx, xy, xz, yy, yz, zz = _products(x, y, z, scatter, nu)
+        y, z = (scatter.whitened(within.z[each], nu) for each in (partner, rows))
+        x = scatter.whitened(within.points[rows] - mean, nu) + fewer[:, None] * y
         # The partner leaves, then the row leaves the identity.
-        lost = n_c * fewer
-        down = remaining(lost * yy)
-        log_determinant = scatter.log_determinant(nu) + np.log(down)
-        xx, xz, zz = (a + lost / down * b for a, b in ((xx, xy**2), (xz, xy * yz), (zz, yz**2)))
-        lost = nu * share
-        down = remaining(lost * zz)
-        log_determinant = log_determinant + np.log(down)
-        squares = xx + lost * xz**2 / down
-        out[:, c] = student(squares, log_determinant, n_c - loses, nu, len(mean))
-        if n_c == 1.0:
-            out[own, c] = np.inf
-    # A class of one row has no mean without it: as thin as the thinnest.
-    alone = np.isinf(out)
-    return np.where(alone, out.min(axis=1, keepdims=True), out)
-
-
-def new_densities(points: np.ndarray, densities: Densities) -> np.ndarray:
-    """The log densities of whitened new rows: (n_points, n_classes)."""
-    nu = densities.nu
-    out = np.empty((len(points), len(densities.means)))
-    for c, (mean, scatter) in enumerate(zip(densities.means, densities.scatters, strict=True)):
-        away = points - mean
-        along = (away @ scatter.directions) ** 2
-        far = product(np.einsum("ij,ij->i", away, away), along, scatter, nu)
-        out[:, c] = student(
-            far, scatter.log_determinant(nu), densities.sizes[c], nu, points.shape[1]
+        down_y, lost = remaining(n_c * fewer * _products(y, y)), n_c * fewer
+        xy, yz = _products(x, y), _products(y, z)
+        xx, xz, zz = (
+            _products(a, b) + lost / down_y * ay * by
+            for a, b, ay, by in ((x, x, xy, xy), (x, z, xy, yz), (z, z, yz, yz))
         )
+        lost = nu * within.share[rows]
+        down_z = remaining(lost * zz)
+        log_determinant = scatter.log_determinant(nu) + np.log(down_y) + np.log(down_z)
+        squares = xx + lost * xz**2 / down_z
+        out[part] = student(squares, log_determinant, n_c - loses, nu, len(mean))
+    return out
+
+
+def densities_without(within: Within, densities: Densities, c: int, gone: np.ndarray) -> np.ndarray:
+    """The log density in class c of training rows, each left out, and without one of its rows more.
+
+    (n_gone, n_points), for each of the rows `gone`, without partners. The identity stays.
+    """
+    nu, mean, scatter = densities.nu, densities.means[c], densities.scatters[c]
+    left = densities.sizes[c] - 1.0
+    own, e = within.labels == c, 1.0 / left
+    x, z = (scatter.whitened(rows, nu) for rows in (within.points - mean, within.z))
+    y = z[gone]
+    xx, xz, zz, yy = _products(x, x), _products(x, z), _products(z, z), _products(y, y)[:, None]
+    xy, yz = y @ x.T, y @ z.T  # (n_gone, n_points)
+    # The row of `gone` leaves: the mean moves by -e y, for x and for the z of its class.
+    f = np.where(own, e, 0.0)
+    lost = (left + 1.0) * e
+    down = remaining(lost * yy)
+    log_determinant = scatter.log_determinant(nu) + np.log(down)
+    to_x, to_z = xy + e * yy, yz + f * yy
+    xx = xx + 2.0 * e * xy + e**2 * yy + lost / down * to_x**2
+    xz = xz + f * xy + e * yz + e * f * yy + lost / down * to_x * to_z
+    zz = zz + 2.0 * f * yz + f**2 * yy + lost / down * to_z**2
+    # Then the row of which the density is asked.
+    farther = np.where(own, left / max(left - 1.0, 1.0), 1.0)
+    lost = nu * within.share + np.where(own, farther, 0.0)
+    down = remaining(lost * zz)
+    squares = farther**2 * (xx + lost * xz**2 / down)
+    count = np.maximum(left - own, 1.0)
+    return student(squares, log_determinant + np.log(down), count, nu, len(mean))
+
+
+def new_densities(points: np.ndarray, densities: Densities, pairs: Design) -> np.ndarray:
+    """The log densities of whitened new rows: (n_pairs,)."""
+    nu, out = densities.nu, np.empty(len(pairs.row))
+    for c, (mean, scatter) in enumerate(zip(densities.means, densities.scatters, strict=True)):
+        part = pairs.of_class(c)
+        x = scatter.whitened(points[pairs.row[part]] - mean, nu)
+        log_determinant = scatter.log_determinant(nu)
+        out[part] = student(_products(x, x), log_determinant, densities.sizes[c], nu, len(mean))
     return out
 
 
 def speak(log_density: np.ndarray, n_coordinates: int) -> np.ndarray:
-    """(n_classes, n_rows, FEATURES)."""
-    return log_density.T[:, :, None] / np.sqrt(n_coordinates)
+    """(..., FEATURES)."""
+    return np.asarray(log_density[..., None] / np.sqrt(n_coordinates))
 
 
 def _scatter(z: np.ndarray) -> Scatter:
@@ -155,33 +184,9 @@ def _scatter(z: np.ndarray) -> Scatter:
     return Scatter(np.ascontiguousarray(vectors[:, kept]), values[kept])
 
 
-def product(plain: np.ndarray, along: np.ndarray, scatter: Scatter, nu: float) -> np.ndarray:
-    """a'A_c^-1 b from a'b and the products of both along T_c's directions (n_rows, n_kept)."""
-    return plain / nu - along @ (scatter.values / (nu * (nu + scatter.values)))
-
-
-def _products(
-    x: np.ndarray, y: np.ndarray, z: np.ndarray, scatter: Scatter, nu: float
-) -> tuple[np.ndarray, ...]:
-    """x'A_c^-1 x, x'A_c^-1 y, x'A_c^-1 z, y'A_c^-1 y, ... of rows (n_rows, n_coordinates)."""
-    each = [(values, values @ scatter.directions) for values in (x, y, z)]
-    return tuple(
-        product(np.einsum("ij,ij->i", a, b), along_a * along_b, scatter, nu)
-        for (a, along_a), (b, along_b) in combinations_with_replacement(each, 2)
-    )
-
-
-def _left_out(
-    spread: np.ndarray, share: np.ndarray, scatter: Scatter, n_c: float, nu: float
-) -> np.ndarray:
-    """The log density of rows in their own class without them, from z'A_c^-1 z (n_rows,)."""
-    farther = n_c / (n_c - 1.0)
-    # T_c loses n_c / (n_c - 1) z z', and the mean without the row is as much farther off.
-    lost = nu * share + farther
-    down = remaining(lost * spread)
-    log_determinant = scatter.log_determinant(nu) + np.log(down)
-    squares = farther**2 * (spread + lost * spread**2 / down)
-    return student(squares, log_determinant, n_c - 1.0, nu, len(scatter.directions))
+def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of the rows of a with those of b: (n_rows,)."""
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 def remaining(lost: np.ndarray) -> np.ndarray:

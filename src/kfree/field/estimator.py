@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
 from kfree.field.contributions import Contributions, contributions_of
-from kfree.field.design import Design, logits, spread_out
+from kfree.field.design import FEW_CLASSES, Design, logits, spread_out
+from kfree.field.features import Lists
 from kfree.field.fitting import Settings, fit_field
 from kfree.field.leave_one_out import held_out_logits
 from kfree.field.saved import HeldOut, field_state, restored_field
-from kfree.field.searching import Lists
 from kfree.field.views import NAMES, Spec
 from kfree.neighbors.threads import single_products
 from kfree.progress import progress
@@ -165,7 +165,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         specs = [Spec(*view) for view in validation.check_field(self, NAMES)]
         rows, labels, classes = validation.check_training(self, X, y)
         rows = _in_rows(rows)
-        validation.check_field_rows(self, specs, rows)
+        validation.check_field_rows(specs, rows, len(classes), FEW_CLASSES)
         weights = validation.check_sample_weight(sample_weight, len(labels))
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, classes[labels])
@@ -207,8 +207,6 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         self.log_evidence_ = found.log_evidence
         self.trust_ = field.trust
         self.n_iter_ = found.n_iter
-        self._specs = specs
-        self._rows = rows
         self._assembly = assembly
         self._weights = drawn
         # Leave-one-out waits until it is asked for, unless that means to keep much until then.
@@ -332,7 +330,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             row, starts, eta = self._left_out()
             n_rows = len(self._assembly.labels)
             none = np.zeros((n_rows, 0))
-            pairs = Design(n_rows, n_classes, self._assembly.everywhere, row, starts, none, none)
+            everywhere = self._assembly.prepared.everywhere
+            pairs = Design(n_rows, n_classes, everywhere, row, starts, none, none)
             return spread_out(pairs, eta, weights.offset)
         return np.concatenate(
             [
@@ -351,8 +350,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
     def _searched(self, X: Any) -> Iterator[tuple[Any, list[Lists]]]:
         """New rows in blocks, and their neighbor lists."""
         assembly = self._assembly
-        rows = _in_rows(validation.check_new(self, X, self._rows, assembly.length))
-        n_classes = len(self.classes_) if assembly.everywhere else assembly.length
+        rows = _in_rows(validation.check_new(self, X, assembly.prepared.rows, assembly.length))
+        n_classes = len(self.classes_) if assembly.prepared.everywhere else assembly.length
         n_numbers = max(n_classes * len(self._weights.shared), *rows.shape[1:], 1)
         step = int(np.clip(BLOCK_NUMBERS // n_numbers, 1, MOST_ROWS))
         for first in range(0, len(rows), step):
@@ -383,9 +382,8 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         state = dict(super().__getstate__())
         if "_assembly" in state:
             state["_held_out"] = self._left_out()
-            names = ("_specs", "_rows", "_assembly", "_weights", "_held_out")
-            specs, rows, assembly, weights, held_out = (state.pop(name) for name in names)
-            state["_fitted"] = field_state(specs, rows, assembly, weights, held_out)
+            names = ("_assembly", "_weights", "_held_out")
+            state["_fitted"] = field_state(*(state.pop(name) for name in names))
         return state
 
     def __setstate__(self, state: dict) -> None:
@@ -395,7 +393,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         if fitted is not None:
             with single_products():  # as in fit, to round alike
                 restored = restored_field(fitted, len(self.classes_))
-            self._specs, self._rows, self._assembly, self._weights, self._held_out = restored
+            self._assembly, self._weights, self._held_out = restored
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -50,21 +50,11 @@ class Fit:
 
 def spread(blocks: list[Block], precision: np.ndarray, design: Design) -> Precisions:
     """The precision of every weight."""
-    n_own, n_linear = design.own.shape[1], design.linear.shape[1]
     shared = np.ones(design.values.shape[1])
-    of_class = np.full(n_own + n_linear + 1, OFFSET_PRECISION)
+    of_class = np.full(design.linear.shape[1] + 1, OFFSET_PRECISION)
     for block, alpha in zip(blocks, precision, strict=True):
-        if block.part == "shared":
-            shared[block.columns] = alpha
-        else:
-            of_class[place_of(block, n_own)] = alpha
+        (shared if block.part == "shared" else of_class)[block.columns] = alpha
     return Precisions(shared, of_class)
-
-
-def place_of(block: Block, n_own: int) -> slice:
-    """Where a block's weights stand among those of a class."""
-    shift = 0 if block.part == "own" else n_own
-    return slice(block.columns.start + shift, block.columns.stop + shift)
 
 
 def fit_by_evidence(
@@ -77,7 +67,6 @@ def fit_by_evidence(
     tell: Callable[[float], object] | None = None,
 ) -> Fit:
     """Weights and precisions; the last round goes to the mode within `tol`."""
-    n_own, n_classes = design.own.shape[1], design.n_classes
     rows = Rows(labels, row_weights, design.pair_of(labels))
     precision = np.full(len(blocks), FIRST_PRECISION)
     weights = starting_weights(design, labels, row_weights)
@@ -98,10 +87,7 @@ def fit_by_evidence(
         weights, n_iter = mode.weights, n_iter + mode.n_iter
         bend = _bend(design, rows, weights)
         variance = _variances(bend, precisions, weights)
-        found = [
-            _determined(b, a, variance, n_classes, n_own)
-            for b, a in zip(blocks, precision, strict=True)
-        ]
+        found = [_determined(b, a, variance) for b, a in zip(blocks, precision, strict=True)]
         if not last:
             squares = [_squares(block, weights) for block in blocks]
             precision = (np.array(found) + PRIOR_COUNT) / (np.array(squares) + PRIOR_SQUARES)
@@ -120,7 +106,6 @@ def starting_weights(design: Design, labels: np.ndarray, row_weights: np.ndarray
     log_share = np.log((count + 0.5) / (count.sum() + 0.5 * n_classes))
     return Weights(
         np.zeros(design.values.shape[1]),
-        np.zeros((n_classes, design.own.shape[1])),
         np.zeros((n_classes, design.linear.shape[1])),
         log_share - log_share.mean(),
     )
@@ -152,17 +137,12 @@ def _variances(
     return shared, np.einsum("cjj->cj", of_class)
 
 
-def _determined(
-    block: Block,
-    alpha: float,
-    variance: tuple[np.ndarray, np.ndarray],
-    n_classes: int,
-    n_own: int,
-) -> float:
+def _determined(block: Block, alpha: float, variance: tuple[np.ndarray, np.ndarray]) -> float:
+    shared, of_class = variance
     if block.part == "shared":
-        return float((1.0 - alpha * variance[0][block.columns]).sum())
-    each = 1.0 - alpha * variance[1][:, place_of(block, n_own)]
-    return float(each.sum() * (n_classes - 1) / n_classes)
+        return float((1.0 - alpha * shared[block.columns]).sum())
+    n_classes = len(of_class)
+    return float((1.0 - alpha * of_class[:, block.columns]).sum() * (n_classes - 1) / n_classes)
 
 
 def _squares(block: Block, weights: Weights) -> float:

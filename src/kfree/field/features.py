@@ -19,14 +19,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfree.field.searching import Lists
-
 FRACTIONS = (1, 2, 4, 8, 16, 32, 64)
 RANKS = (1, 2, 5, 13)
 # Distances that agree to this, relative to themselves and to r0, are ties.
 TIE = 1e-9
 # Softens the logarithm near a distance of zero.
 SOFTENING = 0.01
+
+
+@dataclass(frozen=True)
+class Lists:
+    """For each row its nearest training rows, nearest first, and their distances."""
+
+    indices: np.ndarray  # (n_rows, length)
+    distances: np.ndarray  # (n_rows, length)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from scipy.special import expit
 from kfree.field.assembly import Assembly, learn
 from kfree.field.design import Design, Weights
 from kfree.field.evidence import Fit, fit_by_evidence
+from kfree.field.features import Lists
 from kfree.field.logit import Rows
-from kfree.field.nothing import drawn_to, log_odds_of, offsets_alone
-from kfree.field.searching import Lists
+from kfree.field.trust import drawn_to, log_odds_of, offsets_alone
 from kfree.field.views import Spec
 
 

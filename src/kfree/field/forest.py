@@ -18,6 +18,7 @@ import numpy as np
 from kfree.field.features import Spoken
 from kfree.neighbors.threads import run
 
+# Between 100 and 200, which have a mean log loss of 0.2301 and 0.2292 on 15 data sets; time.
 N_TREES = 150
 # In how many parts threads share them.
 N_BLOCKS = 10

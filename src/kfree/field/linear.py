@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfree.field.columns import Scaled
-
 # With more columns than this, the weights' prior is narrower, so that their sum does not grow.
 MANY_COLUMNS = 50
 # A direction along which the rows differ by less than this, compared with the first, is none.
@@ -47,15 +45,3 @@ def learn_projection(columns: np.ndarray) -> Projection:
     lengths = np.where(lengths > NO_DIRECTION * lengths[0], lengths, np.inf)
     kept = slice(max(1, n_samples // 2))
     return make_projection(np.ascontiguousarray(left[:, kept] / lengths[kept]), columns)
-
-
-def learn_linear(rows: Scaled) -> tuple[Projection, Projection]:
-    """How the standardized columns and the normal scores enter the logit."""
-    return learn_projection(rows.standardized), learn_projection(rows.scores)
-
-
-def linear_part(
-    rows: Scaled, projections: tuple[Projection, Projection]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The two linear blocks of rows."""
-    return projections[0](rows.standardized), projections[1](rows.scores)

@@ -31,7 +31,7 @@ class Shares:
 class Curvature:
     """Minus the second derivative of the log likelihood, without that between classes.
 
-    `of_class[c]` belongs to the weights (u_c, v_c, gamma_c); with the factor C / (C - 1) its
+    `of_class[c]` belongs to the weights (v_c, gamma_c); with the factor C / (C - 1) its
     diagonal is that of the softmax seen along one class against the others. `of_shared` is exact.
     """
 
@@ -44,7 +44,7 @@ class Precisions:
     """The prior's precision of every weight."""
 
     shared: np.ndarray  # (n_shared,)
-    of_class: np.ndarray  # (n_weights,) of u_c, v_c and gamma_c
+    of_class: np.ndarray  # (n_weights,) of v_c and gamma_c
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,10 @@ def loss_and_gradient(design: Design, rows: Rows, weights: Weights) -> tuple[flo
     loss = float(rows.weights @ (shares.log_normalizer - at_label))
     residual = rows.weights[design.row] * shares.near
     residual[rows.pair[there]] -= rows.weights[there]
-
-    own = np.empty(weights.own.shape)
-    offset = np.add.reduceat(np.append(residual, 0.0), design.starts[:-1])
-    offset[np.diff(design.starts) == 0] = 0.0
-    for c in range(design.n_classes):
-        part = design.of_class(c)
-        own[c] = residual[part] @ design.own[part]
+    offset = np.bincount(design.label, residual, design.n_classes)
     offset += _far(design, rows.weights, shares, weights.offset)
     offset -= np.bincount(rows.labels[~there], rows.weights[~there], minlength=design.n_classes)
-    return loss, Weights(own.sum(axis=0), own, weights.linear, offset)
+    return loss, Weights(residual @ design.values, weights.linear, offset)
 
 
 def _of_all(design: Design, rows: Rows, weights: Weights) -> tuple[float, Weights]:
@@ -124,7 +118,7 @@ def _of_all(design: Design, rows: Rows, weights: Weights) -> tuple[float, Weight
         shared += np.matmul(residual[:, None, :], g).sum(axis=(0, 1))
         linear += residual @ x
         offset += residual.sum(axis=1)
-    return loss, Weights(shared, weights.own, linear, offset)
+    return loss, Weights(shared, linear, offset)
 
 
 def _far(design: Design, row_weights: np.ndarray, shares: Shares, offset: np.ndarray) -> np.ndarray:
@@ -138,7 +132,7 @@ def _far(design: Design, row_weights: np.ndarray, shares: Shares, offset: np.nda
 def curvature(design: Design, rows: Rows, shares: Shares, offset: np.ndarray) -> Curvature:
     """The second derivative at the probabilities `shares`."""
     n_classes, n_shared = design.n_classes, design.values.shape[1]
-    n_weights = design.own.shape[1] + design.linear.shape[1] + 1
+    n_weights = design.linear.shape[1] + 1
     of_class = np.empty((n_classes, n_weights, n_weights))
     second = np.zeros((n_shared, n_shared))
     mean = np.zeros((design.n_rows, n_shared))
@@ -149,8 +143,7 @@ def curvature(design: Design, rows: Rows, shares: Shares, offset: np.ndarray) ->
         part = design.of_class(c)
         row = slice(None) if design.everywhere else design.row[part]
         g, p, w = design.values[part], shares.near[part], rows.weights[row]
-        whole = same if design.everywhere else np.column_stack([design.own[part], same[row]])
-        whole = whole * np.sqrt(factor * w * p * (1.0 - p))[:, None]
+        whole = same[row] * np.sqrt(factor * w * p * (1.0 - p))[:, None]
         of_class[c] = whole.T @ whole
         rooted = g * np.sqrt(w * p)[:, None]
         second += rooted.T @ rooted
@@ -209,10 +202,8 @@ def find_mode(
     In the right `units` few steps lead to the mode, and `tol` bounds the gradient in these units.
     A step that gains less than the share `gain` of the loss is the last.
     """
-    n_shared, n_own = design.values.shape[1], design.own.shape[1]
-    n_linear, n_classes = design.linear.shape[1], design.n_classes
+    n_shared, n_classes = design.values.shape[1], design.n_classes
     root_shared, root_class = units.shared, units.of_class
-    split = (n_own, n_own + n_linear)
 
     def weights_at(z: np.ndarray) -> Weights:
         of_class = np.matmul(
@@ -220,16 +211,15 @@ def find_mode(
         )[:, :, 0]
         return Weights(
             start.shared + root_shared * z[:n_shared],
-            start.own + of_class[:, : split[0]],
-            start.linear + of_class[:, split[0] : split[1]],
+            start.linear + of_class[:, :-1],
             start.offset + of_class[:, -1],
         )
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
         weights = weights_at(z)
         loss, slope = loss_and_gradient(design, rows, weights)
-        whole = np.column_stack([weights.own, weights.linear, weights.offset])
-        by_class = np.column_stack([slope.own, slope.linear, slope.offset])
+        whole = np.column_stack([weights.linear, weights.offset])
+        by_class = np.column_stack([slope.linear, slope.offset])
         by_class += precisions.of_class * whole
         by_shared = slope.shared + precisions.shared * weights.shared
         loss += 0.5 * float(precisions.shared @ weights.shared**2)
@@ -238,7 +228,7 @@ def find_mode(
         return loss, np.concatenate([root_shared * by_shared, scaled])
 
     # No neighbor of a class speaks against it: shared weights are zero or positive.
-    n_free = n_classes * (n_own + n_linear + 1)
+    n_free = n_classes * (design.linear.shape[1] + 1)
     lowest = np.concatenate([-start.shared / root_shared, np.full(n_free, -np.inf)])
     bounds = Bounds(lowest, np.inf)
     found = minimize(

@@ -4,8 +4,12 @@ A round of the evidence takes a_b = log alpha_b to
 
     log(g_b + 1) - log(|w_b|^2 + 0.01)
 
-(see `evidence`). With J its derivative by all a, and d_i what leaving row i changes in one round at
-given a, the rounds that start from fixed precisions end up at
+(see `evidence`). The row moves the weights w. Through H it moves g_b too, but H is held here: the
+bias of leave-one-out on five data sets differs by 0.0006 at most. (With 16 classes of four rows it
+is +0.038 instead of +0.024, with trees -0.009 instead of -0.028.)
+
+With J the derivative of a round by all a, and d_i what leaving row i changes in one round at given
+a, the rounds that start from fixed precisions end up at
 
     da_i = (I + J + J^2 + ...) d_i,    one term for each round.
 
@@ -35,12 +39,11 @@ def precision_changes(
     members = np.stack([_members(block, joint) for block in blocks])  # (n_blocks, n_weights)
     weights = members * joint.vector(fit.weights)
     follow = -(fit.precision[:, None] * weights) @ joint.inverse
-    by_precision, by_weights, direct = _determined(joint, fit, blocks, members)
-    count, squares = fit.n_determined + PRIOR_COUNT, (weights**2).sum(axis=1) + PRIOR_SQUARES
     # The derivatives of a round's answer by the weights, and then by the precisions.
-    slope = by_weights / count[:, None] - 2.0 * weights / squares[:, None]
-    jacobian = by_precision / count[:, None] + slope @ follow.T
-    change = direct / count + moved @ slope.T
+    slope = -2.0 * weights / ((weights**2).sum(axis=1) + PRIOR_SQUARES)[:, None]
+    jacobian = _of_determined(joint, fit, members) / (fit.n_determined + PRIOR_COUNT)[:, None]
+    jacobian += slope @ follow.T
+    change = moved @ slope.T
     total = np.zeros(change.shape)
     for _ in range(N_ROUNDS):
         total = np.clip(total @ jacobian.T + change, -LARGEST, LARGEST)
@@ -59,43 +62,24 @@ def _members(block: Block, joint: Joint) -> np.ndarray:
     return out
 
 
-def _determined(
-    joint: Joint, fit: Fit, blocks: list[Block], members: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of g_b: by all a, by the weights, and its change as each row leaves H.
+def _of_determined(joint: Joint, fit: Fit, members: np.ndarray) -> np.ndarray:
+    """The derivatives of all g_b by all a: (n_blocks, n_blocks).
 
-    (n_blocks, n_blocks), (n_blocks, n_weights) and (n_rows, n_blocks). As the evidence has it: the
-    weights of each class apart, times C / (C - 1) in H and (C - 1) / C in g_b.
+    As the evidence has it: the shared weights and those of each class apart, and (C - 1) / C of
+    the latter.
     """
-    p, alpha, n_classes = joint.p, fit.precision, joint.p.shape[1]
-    of_shared = fit.bend.of_shared + np.diag(fit.precisions.shared)
-    shared = np.linalg.inv(of_shared[np.ix_(joint.free, joint.free)])
+    shared = fit.bend.of_shared + np.diag(fit.precisions.shared)
+    shared = np.linalg.inv(shared[np.ix_(joint.free, joint.free)])
     of_class = np.linalg.inv(fit.bend.of_class + np.diag(fit.precisions.of_class))
-    by_precision = np.zeros((len(blocks), len(blocks)))
-    by_weights = np.empty(members.shape)
-    direct = np.zeros((len(joint.x), len(blocks)))
-    once = (n_classes - 1) / n_classes
-    for b, block in enumerate(blocks):
-        # How much g_b grows with the curvature that each row adds for each class.
-        if block.part == "shared":
-            own = members[b, joint.shared] > 0.0
-            seen = joint.g @ shared[:, own]  # (n_classes, n_rows, n_own)
-            mean = np.einsum("ic,cij->ij", p, seen)
-            square = np.einsum("cij,cij->ic", seen, seen)
-            pull = alpha[b] * (square - 2.0 * np.einsum("cij,ij->ic", seen, mean))
-            direct[:, b] = -alpha[b] * ((p * square).sum(axis=1) - (mean**2).sum(axis=1))
-            by_precision[b] = (
-                alpha[b] * alpha * (members[:, joint.shared] @ (shared[own] ** 2).sum(axis=0))
-            )
-            by_precision[b, b] -= alpha[b] * np.diag(shared)[own].sum()
-        else:
-            pull = np.empty(p.shape)
-            for c, part in enumerate(joint.of_class):
-                square = ((joint.x @ of_class[c][:, block.columns]) ** 2).sum(axis=1)
-                pull[:, c] = alpha[b] * square * (1.0 - 2.0 * p[:, c])
-                direct[:, b] -= alpha[b] * square * p[:, c] * (1.0 - p[:, c])
-                among = (of_class[c][block.columns] ** 2).sum(axis=0)
-                by_precision[b] += once * alpha[b] * alpha * (members[:, part] @ among)
-                by_precision[b, b] -= once * alpha[b] * np.diag(of_class[c])[block.columns].sum()
-        by_weights[b] = joint.slopes(joint.softened(pull)).sum(axis=0)
-    return by_precision, by_weights, direct * joint.row_weights[:, None]
+    once = (len(of_class) - 1) / len(of_class)
+    alpha, out = fit.precision, np.zeros((len(members), len(members)))
+    for own, squares, diagonal in (
+        (members[:, joint.shared], shared**2, np.diag(shared)),
+        (
+            members[:, joint.of_class[0]],
+            once * (of_class**2).sum(axis=0),
+            once * np.einsum("cjj->j", of_class),
+        ),
+    ):
+        out += np.outer(alpha, alpha) * (own @ squares @ own.T) - np.diag(alpha * (own @ diagonal))
+    return out

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from kfree.field.assembly import Assembly, densities_in
-from kfree.field.columns import Scaled, learn_columns
+from kfree.field.assembly import Assembly, prepare
 from kfree.field.crossed import Crossed
 from kfree.field.curves import Curves, landmarks_of
 from kfree.field.design import Weights
 from kfree.field.features import Reading
 from kfree.field.forest import Forest
-from kfree.field.linear import make_projection
-from kfree.field.views import FOREST, Spec, make_view
+from kfree.field.linear import Projection, make_projection
+from kfree.field.views import Spec
 from kfree.neighbors.given_graph import NeighborLists
 
 NOT_FITTING = "The {} of the saved model do not fit together."
@@ -28,20 +27,21 @@ NOT_FITTING = "The {} of the saved model do not fit together."
 HeldOut = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def field_state(
-    specs: list[Spec], rows: Any, assembly: Assembly, weights: Weights, held_out: HeldOut
-) -> dict[str, Any]:
+def field_state(assembly: Assembly, weights: Weights, held_out: HeldOut) -> dict[str, Any]:
     """All that a fitted FieldClassifier knows."""
+    prepared, curves = assembly.prepared, assembly.curves
+    rows = prepared.rows
     return {
-        "specs": [[spec.name, spec.metric, spec.params] for spec in specs],
+        "specs": [[spec.name, spec.metric, spec.params] for spec in prepared.specs],
         "rows": _plain(rows) if isinstance(rows, NeighborLists) else rows,
-        "labels": assembly.labels,
+        "labels": prepared.labels,
         "length": assembly.length,
         "readings": [[one.unit, list(one.fractions), list(one.ranks)] for one in assembly.readings],
-        "projections": None
-        if assembly.projections is None
-        else [one.of_rows for one in assembly.projections],
-        "curves": _curves_state(assembly.curves),
+        "projections": [one.of_rows for one in assembly.projections],
+        # The landmarks follow from the rows.
+        "curves": None
+        if curves is None
+        else {"unit": curves.unit, "matrix": curves.matrix, "center": curves.center},
         "forest": _plain(assembly.forest),
         "crossed": _plain(assembly.crossed),
         "weights": _plain(weights),
@@ -49,9 +49,7 @@ def field_state(
     }
 
 
-def restored_field(
-    state: dict[str, Any], n_classes: int
-) -> tuple[list[Spec], Any, Assembly, Weights, HeldOut]:
+def restored_field(state: dict[str, Any], n_classes: int) -> tuple[Assembly, Weights, HeldOut]:
     """The parts that `field_state` was made of."""
     rows, labels, length = state["rows"], state["labels"], state["length"]
     if isinstance(rows, dict):
@@ -61,14 +59,9 @@ def restored_field(
     _demand(labels.min() >= 0 and labels.max() < n_classes, "labels")
     _demand(0 < length < n_rows, "neighbors")
     specs = [Spec(*spec) for spec in state["specs"]]
-    columns = scaled = None
     if all(spec.metric != "precomputed" for spec in specs):
         _demand(bool(np.isfinite(rows).all()), "rows")
-        columns = learn_columns(rows)
-        scaled = Scaled(rows, columns)
-    views = tuple(
-        make_view(spec, rows, scaled, labels, n_classes) for spec in specs if spec.name != FOREST
-    )
+    prepared, scaled = prepare(rows, labels, n_classes, specs)
     readings = tuple(
         Reading(unit, tuple(fractions), tuple(ranks), n_classes)
         for unit, fractions, ranks in state["readings"]
@@ -76,19 +69,19 @@ def restored_field(
     for reading in readings:
         within = all(0 < k <= length for k in reading.fractions + reading.ranks)
         _demand(within and reading.unit > 0.0, "readings")
-    projections = curves = None
-    if state["projections"] is not None:
-        if scaled is None:
+    projections: tuple[Projection, ...] = ()
+    curves = None
+    if state["curves"] is not None:
+        if scaled is None or len(state["projections"]) != 2:
             raise ValueError(NOT_FITTING.format("columns"))
         of_standardized, of_scores = state["projections"]
         projections = (
             make_projection(of_standardized, scaled.standardized),
             make_projection(of_scores, scaled.scores),
         )
-    if state["curves"] is not None:
-        if scaled is None:
-            raise ValueError(NOT_FITTING.format("curves"))
-        curves = _curves(state["curves"], scaled.scores)
+        n_landmarks = len(state["curves"]["matrix"])
+        _demand(0 < n_landmarks <= n_rows, "curves")
+        curves = Curves(landmarks=landmarks_of(scaled.scores, n_landmarks), **state["curves"])
     forest = None if state["forest"] is None else _forest(state["forest"], n_classes)
     crossed = None if state["crossed"] is None else Crossed(**state["crossed"])
     weights = Weights(**state["weights"])
@@ -100,20 +93,8 @@ def restored_field(
     _demand(len(row) > 0 and row.min() >= 0 and row.max() < n_rows, "logits")
     _demand(starts[0] == 0 and starts[-1] == len(row), "logits")
     _demand(bool((np.diff(starts) >= 0).all()), "logits")
-    assembly = Assembly(
-        labels,
-        n_classes,
-        length,
-        columns,
-        views,
-        readings,
-        projections,
-        curves,
-        forest,
-        crossed,
-        densities_in(views, labels, n_classes),
-    )
-    return specs, rows, assembly, weights, (row, starts, eta)
+    assembly = Assembly(prepared, length, readings, projections, curves, forest, crossed)
+    return assembly, weights, (row, starts, eta)
 
 
 def _forest(state: dict[str, Any], n_classes: int) -> Forest:
@@ -127,17 +108,6 @@ def _forest(state: dict[str, Any], n_classes: int) -> Forest:
     _demand(forest.left.max() < len(nodes) and forest.right.max() < len(nodes), "trees")
     _demand(forest.roots.min() >= 0 and forest.roots.max() < len(nodes), "trees")
     return forest
-
-
-def _curves_state(curves: Curves | None) -> dict[str, Any] | None:
-    if curves is None:
-        return None
-    return {"unit": curves.unit, "matrix": curves.matrix, "center": curves.center}
-
-
-def _curves(state: dict[str, Any], scores: np.ndarray) -> Curves:
-    _demand(0 < len(state["matrix"]) <= len(scores), "curves")
-    return Curves(landmarks=landmarks_of(scores, len(state["matrix"])), **state)
 
 
 def _plain(record: Any) -> dict[str, Any] | None:

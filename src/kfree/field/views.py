@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from kfree.field.columns import Scaled
-from kfree.field.searching import Lists, new_lists, search_in, training_lists
-from kfree.field.within import Whitening, learn_whitening, without_themselves
+from kfree.field.features import Lists
+from kfree.field.within import Within, learn_whitening, without_themselves
 from kfree.neighbors.metric import Minkowski, Space, make_space
-from kfree.neighbors.search import Search
+from kfree.neighbors.search import Search, make_search
 
 SCORES, WITHIN, FOREST = "scores", "within", "forest"
 NAMES = (SCORES, WITHIN, FOREST)
@@ -39,48 +39,38 @@ class View:
     name: str
     space: Space
     search: Search
-    whitening: Whitening | None
+    within: Within | None  # the training rows of the view of that name
 
-    def training(self, labels: np.ndarray, length: int, n_jobs: int | None) -> Lists:
+    def training(self, length: int, n_jobs: int | None) -> Lists:
         """The nearest others of every training row, which its own label does not draw nearer."""
-        if self.whitening is None:
-            return training_lists(self.search, length, n_jobs)
-        # The correction changes the order, so more are looked at than are kept.
-        wider = min(length + length // 2, self.search.most_neighbors)
-        lists = training_lists(self.search, wider, n_jobs)
-        return without_themselves(lists, length, self.search.points, labels, self.whitening)
+        wider, every = length, np.arange(self.search.n_points)
+        if self.within is not None:
+            # The correction changes the order, so more are looked at than are kept.
+            wider = min(length + length // 2, self.search.most_neighbors)
+        lists = Lists(*self.search.nearest(self.search.points, wider, every, n_jobs))
+        return lists if self.within is None else without_themselves(lists, length, self.within)
 
     def of_new(self, X: Any, scaled: Scaled | None, length: int, n_jobs: int | None) -> Lists:
-        """The training rows nearest to new rows."""
-        return new_lists(self.search, self.points(X, scaled), length, n_jobs)
-
-    def points(self, X: Any, scaled: Scaled | None) -> Any:
-        """New rows as this view compares them; `scaled` are the same on common scales."""
-        return _points(self.name, self.space, self.whitening, X, scaled)
+        """The training rows nearest to new rows; `scaled` are the same on common scales."""
+        if scaled is not None and self.within is not None:
+            X = self.within.whitening(scaled.standardized)
+        elif scaled is not None and self.name == SCORES:
+            X = scaled.scores
+        return Lists(*self.search.nearest(self.space.points(X), length, None, n_jobs))
 
 
 def make_view(
     spec: Spec, X: Any, scaled: Scaled | None, labels: np.ndarray, n_classes: int
 ) -> View:
     """The view that `spec` asks for; `scaled` are the rows on common scales."""
-    whitening = None
     if spec.metric is not None:
-        space, scaled = make_space(spec.metric, 2.0, spec.params, X), None
-    else:
-        space = Minkowski(1.0 if spec.name == SCORES else 2.0)
-        if spec.name == WITHIN:
-            assert scaled is not None
-            whitening = learn_whitening(scaled.standardized, labels, n_classes)
-    points = _points(spec.name, space, whitening, X, scaled)
-    return View(spec.name, space, search_in(space, points), whitening)
-
-
-def _points(
-    name: str, space: Space, whitening: Whitening | None, X: Any, scaled: Scaled | None
-) -> Any:
-    if whitening is not None:
-        assert scaled is not None
-        return space.points(whitening(scaled.standardized))
-    if name == SCORES and scaled is not None:
-        return space.points(scaled.scores)
-    return space.points(X)
+        space = make_space(spec.metric, 2.0, spec.params, X)
+        return View(spec.name, space, make_search(space, space.points(X), "auto"), None)
+    assert scaled is not None
+    if spec.name == SCORES:
+        space = Minkowski(1.0)
+        return View(spec.name, space, make_search(space, space.points(scaled.scores), "auto"), None)
+    space = Minkowski(2.0)
+    whitening = learn_whitening(scaled.standardized, labels, n_classes)
+    search = make_search(space, space.points(whitening(scaled.standardized)), "auto")
+    return View(spec.name, space, search, Within(whitening, search.points, labels))

@@ -17,10 +17,11 @@ squared.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from kfree.field.searching import Lists
+from kfree.field.features import Lists
 
 
 @dataclass(frozen=True)
@@ -99,28 +100,43 @@ def _coordinates(X: np.ndarray, basis: np.ndarray, scale: np.ndarray, outside: f
     return np.column_stack([inside * scale, length * outside])
 
 
-def own_share(labels: np.ndarray, whitening: Whitening) -> np.ndarray:
-    """How much of z z' S loses without each training row: k (n_points,)."""
-    sizes = np.bincount(labels)[labels].astype(float)
-    return (1.0 - whitening.shrinkage) / len(labels) * sizes / np.maximum(sizes - 1.0, 1.0)
+@dataclass(frozen=True)
+class Within:
+    """Whitened training rows, and what each of them has to do with S."""
+
+    whitening: Whitening
+    points: np.ndarray  # (n_points, n_coordinates)
+    labels: np.ndarray  # (n_points,)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """How many rows each class has: (n_classes,)."""
+        return np.bincount(self.labels, minlength=len(self.whitening.means)).astype(float)
+
+    @cached_property
+    def z(self) -> np.ndarray:
+        """Rows minus the mean of their class: (n_points, n_coordinates)."""
+        return np.asarray(self.points - self.whitening.means[self.labels])
+
+    @cached_property
+    def share(self) -> np.ndarray:
+        """How much of z z' S loses without each row: k (n_points,)."""
+        sizes = self.sizes[self.labels]
+        shrinkage = self.whitening.shrinkage
+        return (1.0 - shrinkage) / len(sizes) * sizes / np.maximum(sizes - 1.0, 1.0)
+
+    @cached_property
+    def kappa(self) -> np.ndarray:
+        """How much each row drew S along itself: (n_points,)."""
+        spread = np.einsum("ij,ij->i", self.z, self.z)
+        # A row that alone spans a direction of S: 1 - k z'S^-1 z is 0 but for rounding.
+        return self.share / np.maximum(1.0 - self.share * spread, 1e-6)
 
 
-def own_pull(
-    points: np.ndarray, labels: np.ndarray, whitening: Whitening
-) -> tuple[np.ndarray, np.ndarray]:
-    """How each training row drew S along itself: z (n_points, n_features) and kappa (n_points,)."""
-    z, k = points - whitening.means[labels], own_share(labels, whitening)
-    spread = np.einsum("ij,ij->i", z, z)
-    # A row that alone spans a direction of S: 1 - k z'S^-1 z is 0 but for rounding.
-    return z, k / np.maximum(1.0 - k * spread, 1e-6)
-
-
-def without_themselves(
-    lists: Lists, length: int, points: np.ndarray, labels: np.ndarray, whitening: Whitening
-) -> Lists:
+def without_themselves(lists: Lists, length: int, within: Within) -> Lists:
     """The lists of whitened training rows as S without the row has them, cut to `length`."""
+    points, z, kappa = within.points, within.z, within.kappa
     n_points = len(points)
-    z, kappa = own_pull(points, labels, whitening)
     along = np.einsum("ij,ij->i", z, points)
     # z_i' x_j for the listed j, without (n_points, length, n_features) at once.
     product = np.empty(lists.indices.shape)

@@ -70,8 +70,13 @@ def _view(view: Any, names: tuple[str, ...]) -> tuple[str, Any, dict | None]:
     return name, metric, params
 
 
-def check_field_rows(estimator: Any, views: Any, rows: Rows) -> None:
-    """Judge the training rows by what each view's metric asks of them."""
+def check_field_rows(views: Any, rows: Rows, n_classes: int, few_classes: int) -> None:
+    """Judge the training rows by what each view asks of them; trees speak for `few_classes`."""
+    if n_classes > few_classes and all(view.name == "forest" for view in views):
+        raise ValueError(
+            f"The view 'forest' alone speaks for up to {few_classes} classes; y has {n_classes}. "
+            "Give views that have neighbors too, such as ('scores', 'within')."
+        )
     for view in views:
         if view.metric == "haversine" and rows.shape[1] != 2:
             raise ValueError(

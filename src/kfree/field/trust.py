@@ -30,6 +30,7 @@ from kfree.field.evidence import OFFSET_PRECISION
 from kfree.field.logit import Rows, softmax
 
 PAIRS_ARE_COUNTED_TWICE = 0.5
+# With -2 the worst of ten draws of noise (200 x 5) had a log loss of 0.728 instead of 0.707.
 LOG_PRIOR_ODDS = -3.0
 # Newton's method for the offsets: the most steps, and how far one goes at most.
 MOST_STEPS = 100
@@ -74,7 +75,6 @@ def drawn_to(weights: Weights, offset: np.ndarray, trust: float) -> Weights:
     return replace(
         weights,
         shared=weights.shared * trust,
-        own=weights.own * trust,
         linear=weights.linear * trust,
         offset=offset + trust * (weights.offset - offset),
     )
