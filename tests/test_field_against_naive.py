@@ -9,7 +9,8 @@ from sklearn.covariance import ledoit_wolf
 import naive_field as naive
 from kfree import FieldClassifier
 from kfree.field import evidence
-from kfree.field.assembly import gives_away, learn
+from kfree.field.assembly import learn
+from kfree.field.crossed import among_equals
 from kfree.field.densities import learn_densities, new_densities, training_densities
 from kfree.field.design import Design, logits, spread_out
 from kfree.field.evidence import fit_by_evidence
@@ -86,16 +87,16 @@ def test_features(n_classes, ties):
             np.testing.assert_allclose(products, linear[:, part] @ linear[:, part].T, atol=1e-7)
 
 
-@pytest.mark.parametrize("levels", [2, 4, 9])
-def test_rows_that_give_themselves_away(levels):
+@pytest.mark.parametrize("levels", [2, 4, 9, 40])
+def test_how_much_lies_among_equal_rows(levels):
     # Small whole numbers, so that many rows are equal.
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, levels, size=(60, 2)).astype(float), rng.integers(0, 2, 60)
     assembly, _, lists = learn(X, y, 2, SPECS, True, 59, None, None)
-    found = gives_away(assembly, lists, assembly.prepared.scaled(X))
-    assert found == pytest.approx(naive.gives_away(X, y, 2, 59), abs=1e-6)
-    assert (found > 0.5) == (levels < 9)
-    assert (assembly.crossed.directions.shape[1] == 0) == (levels < 9)
+    found = among_equals(lists, y)
+    assert found == pytest.approx(naive.among_equals(X, y), abs=1e-12)
+    assert (found > 0.2) == (levels < 40)
+    assert (assembly.crossed.directions.shape[1] == 0) == (levels < 40)
 
 
 @pytest.mark.parametrize("n_features", [30, 31, 70])

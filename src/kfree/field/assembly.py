@@ -9,7 +9,7 @@ import numpy as np
 
 from kfree.field import densities, means
 from kfree.field.columns import Columns, Scaled, learn_columns
-from kfree.field.crossed import MOST_EXPLAINED, Crossed, explained, learn_crossed
+from kfree.field.crossed import MOST_AMONG_EQUALS, Crossed, among_equals, learn_crossed
 from kfree.field.curves import Curves, learn_curves
 from kfree.field.densities import Densities, learn_densities
 from kfree.field.design import FEW_CLASSES, Block, Design
@@ -19,9 +19,6 @@ from kfree.field.forest import Forest, grow
 from kfree.field.linear import Projection, learn_projection
 from kfree.field.views import FOREST, WITHIN, Spec, View, make_view
 from kfree.field.within import Within
-
-# How many rows are looked at, in one or several deals, to see whether they give themselves away.
-CONTROL_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -229,34 +226,10 @@ def learn(
         assembly = replace(assembly, forest=forest)
     pairs = assembly.pairs(lists, trees)
     crossed = learn_crossed(pairs.values.reshape(n_classes, len(labels), -1))
-    if gives_away(assembly, lists, scaled) > MOST_EXPLAINED:
+    if among_equals(lists, labels) > MOST_AMONG_EQUALS:
         crossed = replace(crossed, directions=crossed.directions[:, :0])
     assembly = replace(assembly, crossed=crossed)
     return assembly, assembly.of_training(pairs, scaled), lists
-
-
-def gives_away(assembly: Assembly, lists: list[Lists], scaled: Scaled | None) -> float:
-    """How well crossed features of lists tell labels that were dealt out by lot (see `crossed`).
-
-    The mean of some deals, more where rows are few.
-    """
-    if not lists:
-        return 0.0
-    prepared, n_rows = assembly.prepared, len(assembly.labels)
-    rng = np.random.default_rng(0)
-    some = np.arange(0, n_rows, -(-n_rows // CONTROL_ROWS))
-    few = [Lists(one.indices[some], one.distances[some]) for one in lists]
-    smooth = np.zeros((len(some), 0))
-    if assembly.curves is not None:
-        assert scaled is not None
-        smooth = assembly.curves(scaled.scores[some])
-    found = []
-    for _ in range(-(-CONTROL_ROWS // (2 * n_rows))):
-        dealt = rng.permutation(prepared.labels)
-        control = replace(assembly, prepared=replace(prepared, labels=dealt), forest=None)
-        values = control.pairs(few, None).values.reshape(prepared.n_classes, len(some), -1)
-        found.append(explained(values, smooth, dealt[some]))
-    return float(np.mean(found))
 
 
 def _in_turn(part: str, widths: list[tuple[str, int]]) -> list[Block]:
