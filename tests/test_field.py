@@ -524,3 +524,23 @@ def test_rows_that_do_not_differ_within_their_classes():
     assert abs(model.decision_function([[0.1]])[0]) < 10.0
     model = FieldClassifier().fit(np.array([[0.0], [0.1], [5.0]]), ["a", "a", "b"])
     assert (model.predict_proba(None) > 0.0).all()
+
+
+# --- Equal rows ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_equal_rows_do_not_give_their_labels_away(seed):
+    """Twelve places, each many times: class, child and woman of the Titanic's passengers."""
+    places = np.array([(a, b, c) for a in (0, 1, 2) for b in (0, 1) for c in (0, 1)], dtype=float)
+    n_rows = [175, 144, 5, 1, 168, 93, 11, 13, 462, 165, 48, 31]
+    n_saved = [57, 140, 5, 1, 14, 80, 11, 13, 75, 76, 13, 14]
+    X = np.repeat(places, n_rows, axis=0)
+    y = np.concatenate([np.arange(n) < k for n, k in zip(n_rows, n_saved, strict=True)]).astype(int)
+    share = np.repeat(np.divide(n_saved, n_rows), n_rows)
+    best = log_loss(y, share, labels=[0, 1])
+    # In the order of a file that is sorted by label, and in others.
+    order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
+    model = FieldClassifier(random_state=0).fit(X[order], y[order])
+    assert log_loss(y, model.predict_proba(X)) < best + 0.005
+    assert best - 0.002 < log_loss(y[order], model.predict_proba(None)) < best + 0.02
