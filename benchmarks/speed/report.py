@@ -70,7 +70,7 @@ def page(results: dict[str, list[Result]], pictures: list[str], n_jobs: int) -> 
         "from the data. The peers are `KNeighborsClassifier` with the one k that kfree finds "
         "most probable; for the neighbor table alone `NearestNeighbors.kneighbors` and "
         "`scipy.spatial.cKDTree.query`, whichever is faster (scipy up to 16 features only), with "
-        "the `k_max_` that kfree ends with (`fit` itself looks two to three times as far, to see "
+        "the `k_max_` that kfree ends with (`fit` itself looks one to three times as far, to see "
         "that the posterior of k has died out); and `GridSearchCV` over k = 1..30 with 5 folds. "
         "All have the same number of jobs.",
         "",
