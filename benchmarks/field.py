@@ -243,43 +243,6 @@ def small_classes(jobs: int) -> list[str]:
     return lines
 
 
-def small_sets(jobs: int) -> list[str]:
-    """The 32 shared data sets, at most 3,000 rows, four folds, beside a forest of 300.
-
-    One thread each, and seconds of the processor.
-    """
-    names = [name for name in data.names() if name not in ("digits", "glass")]
-    table = []
-    for name in names:
-        problem = load(name, 3000)
-        row = []
-        for model in ("field", "random forest"):
-            folds = cross_validated(problem, model)
-            row.append(
-                [
-                    np.mean([f["log_loss"] for f in folds]),
-                    np.mean([f["accuracy"] for f in folds]),
-                    np.mean([f["fit_seconds"] + f["predict_seconds"] for f in folds]),
-                ]
-            )
-        table.append(row)
-        (field, forest) = row
-        print(
-            f"  {name:15} field {field[0]:.4f} {field[1]:.4f} {field[2]:.2f} s   "
-            f"forest {forest[0]:.4f} {forest[1]:.4f} {forest[2]:.2f} s",
-            flush=True,
-        )
-    values = np.array(table)  # (n_data, 2, 3)
-    mean = values.mean(axis=0)
-    ratio = np.median(values[:, 0, 2] / values[:, 1, 2])
-    return [
-        f"log loss {mean[0, 0]:.4f} (target 0.240; forest {mean[1, 0]:.4f}), accuracy "
-        f"{mean[0, 1]:.4f}, forest + {mean[0, 1] - mean[1, 1]:.4f} (target 0.030)",
-        f"lower log loss than the forest on {(values[:, 0, 0] < values[:, 1, 0]).sum()} of "
-        f"{len(values)}; median time {ratio:.2f} of the forest's (target 1)",
-    ]
-
-
 # Choices were made on these; the others, but for letter, only confirmed them.
 FIRST_HALF = {
     *("banknote", "bupa", "crabs", "ecoli", "haberman", "ionosphere", "iris", "optdigits"),
@@ -342,7 +305,6 @@ TARGETS: dict[str, Callable[[int], list[str]]] = {
     "letter": letter,
     "large": large,
     "wide": wide,
-    "small-sets": small_sets,
     "parts": parts,
     "time": times,
 }

@@ -45,6 +45,7 @@ class Measure:
     of: Callable[[Result], float]
 
 
+FOREST = "random forest"
 LOG_LOSS = Measure("Log loss", 4, False, lambda r: r.log_loss)
 ACCURACY = Measure("Accuracy", 4, True, lambda r: r.accuracy)
 SECONDS = Measure("CPU seconds", 2, False, lambda r: r.fit_seconds + r.predict_seconds)
@@ -143,12 +144,15 @@ def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) 
         markdown_table(
             ["", *models],
             [[m.title, *emphasized(table_of(results, m)[2].mean(axis=0), m)] for m in MEASURES]
-            + [["Mean rank of the log loss", *(f"{rank:.2f}" for rank in ranks.mean(axis=0))]],
+            + [
+                ["Mean rank of the log loss", *(f"{rank:.2f}" for rank in ranks.mean(axis=0))],
+                ["Seconds / random forest's, median", *beside_forest(results)],
+            ],
         ),
         "",
         f"![Mean ranks of the log loss]({stem}-ranks.png)",
         "",
-        "Classifiers that a bar joins are not told apart by Nemenyi's test at 5 % (critical "
+        "Classifiers that a bar joins are not told apart by Nemenyi's test at 5% (critical "
         f"difference {critical_difference(len(models), len(names)):.2f}).",
         "",
         "## Pairs",
@@ -167,6 +171,15 @@ def markdown(results: list[Result], protocol: str, without: Sequence[str] = ()) 
         ]
         lines += ["", f"## {m.title}", "", markdown_table(["data", "N", "d", "C", *models], body)]
     return "\n".join(lines) + "\n"
+
+
+def beside_forest(results: list[Result]) -> list[str]:
+    """The median over the data sets of each classifier's seconds by those of the random forest."""
+    _, models, seconds = table_of(results, SECONDS)
+    if FOREST not in models:
+        return [""] * len(models)
+    ratio = seconds / seconds[:, [models.index(FOREST)]]
+    return [f"{value:.2f}" for value in np.median(ratio, axis=0)]
 
 
 def wins(models: list[str], losses: np.ndarray) -> list[list[str]]:
