@@ -376,7 +376,7 @@ MEASURES = (
 def clean_words(clean: list[Clean]) -> str:
     n_zero = sum(one.low == 0 for one in clean)
     return (
-        f"Of {len(clean)} made data sets without a wrong label, the 95 % interval of the number of "
+        f"Of {len(clean)} made data sets without a wrong label, the 95% interval of the number of "
         f"wrong labels contains 0 on {n_zero}."
     )
 

@@ -113,7 +113,7 @@ MADE: dict[str, Callable] = {
     "2 to 8 clouds with heavy tails": heavy_tails,
     "rings": rings,
     "2 to 8 classes by a linear logit": many_logits,
-    "skewed columns, 15 % in one class": skewed,
+    "skewed columns, 15% in one class": skewed,
     "waves": waves,
 }
 KINDS = tuple(MADE)

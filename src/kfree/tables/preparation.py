@@ -20,10 +20,10 @@ from kfree.tables.cells import (
     as_texts,
     cells_of_frame,
     plain_numbers,
-    stands_below,
 )
 from kfree.tables.kinds import MOST, Column, judge, settle_dates
-from kfree.tables.messages import TableError, TableWarning, listed, nearest
+from kfree.tables.messages import TableError, TableWarning
+from kfree.tables.names import refuse_lacking, refuse_unknown
 from kfree.tables.notes import notes
 from kfree.tables.numbers import POINT, Reading, given_style, read_columns
 from kfree.tables.relevance import MOST_ROWS, hiding, tells
@@ -126,7 +126,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self
         """
         frame, y = as_frame(X), None if y is None else np.asarray(y)
-        self._refuse_unknown(frame.columns)
+        for option in ("drop", "keep", "categorical"):
+            refuse_unknown(option, getattr(self, option), frame.columns)
         dropped, kept, codes = set(self.drop), set(self.keep), set(self.categorical)
         cells = cells_of_frame(frame, [n for n in frame.columns if n not in dropped], codes)
         texts = {
@@ -221,7 +222,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         frame = as_frame(X)
-        self._refuse_lacking(frame)
+        refuse_lacking(self.numbers_ + self.categories_ + self.texts_, frame)
         known = set(self.feature_names_in_)
         tally.unknown_columns = [name for name in frame.columns if name not in known]
         if not len(frame):
@@ -420,42 +421,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         texts, name = found.texts or [], found.name
         present = [text for text in texts if text is not None]
         if name not in tally.date_formats:
-            other = dates.find_format(present, MOST) if present else None
-            if other is None or other in dates.CLOCKS:
+            other = dates.find_other_format(present, MOST, self.date_formats_[name])
+            if other is None:
                 return np.full(len(texts), np.nan)
-            month_first = dates.is_month_first(self.date_formats_[name])
-            if month_first and dates.reads_both_ways(present, other):
-                other = dates.month_first(other)
             tally.date_formats[name] = other
         days = dates.days_of_texts(texts, tally.date_formats[name])
         for i in np.flatnonzero(np.isfinite(days))[:1]:
             tally.date_examples.setdefault(name, (str(texts[i]), float(days[i])))
         return days
-
-    def _refuse_unknown(self, columns: Any) -> None:
-        known = set(columns)
-        for given in ("drop", "keep", "categorical"):
-            for name in getattr(self, given):
-                if name not in known:
-                    raise TableError(
-                        f"{given} names the column {quoted(name)}, which the table does not have; "
-                        f"it has {listed(nearest(name, columns) or columns)}."
-                    )
-
-    def _refuse_lacking(self, frame: Any) -> None:
-        known, needed = set(frame.columns), self.numbers_ + self.categories_ + self.texts_
-        lacking = [name for name in needed if name not in known]
-        if lacking:
-            close = nearest(lacking[0], known - set(needed), most=1)
-            hint = f" (is {quoted(lacking[0])} perhaps {quoted(close[0])}?)" if close else ""
-            if stands_below(lacking[0], frame):
-                hint = (
-                    f" ({quoted(lacking[0])} stands below the first line: remove what is above it)"
-                )
-            raise TableError(
-                f"The table lacks {'a column' if len(lacking) == 1 else 'columns'} that the model "
-                f"was fitted with: {listed(lacking)}{hint}."
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         return saved_state.state_of(self)
