@@ -9,8 +9,9 @@ import naive
 from kfree import KFreeClassifier
 from kfree.blocks import PreparedPoints, held_out, new_points
 from kfree.likelihood import conditional
-from kfree.likelihood.class_lists import class_lists
+from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.few_classes import FEW_CLASSES
+from kfree.likelihood.training_sum import count_patterns
 
 N_CLASSES = FEW_CLASSES + 6
 K_VALUES = (4, 12)
@@ -90,14 +91,18 @@ def test_held_out_rows(kind, structure, update):
 # --- Its parts -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("most_dense", [16, N_CLASSES])
 @structures
 @kinds
-def test_counts_around_points(kind, structure):
+def test_counts_around_points(monkeypatch, kind, structure, most_dense):
+    monkeypatch.setattr("kfree.likelihood.counts.DENSE_CLASSES", most_dense)
     X, z, _ = rows_of(kind)
     model = fitted(kind, structure)._model
-    lists = class_lists(model.table, model.labels, model.labels, N_CLASSES)
+    terms = count_patterns(model.table, model.labels, model.labels, N_CLASSES, by_point=True)
+    rising = RisingCounts(model.table, model.labels, model.labels, N_CLASSES)
     for i, k in enumerate(model.table.k):
-        counts = lists.counts(i)
+        counts = terms[i].counts
+        by_class = rising.by_class(i)
         members, denominators = naive.neighborhood(structure, X, int(k))
         np.testing.assert_array_equal(counts.divisor, denominators)
         for p, around in enumerate(members):
@@ -106,9 +111,10 @@ def test_counts_around_points(kind, structure):
             assert sorted(counts.value[there]) == sorted(expected[expected > 0])
             assert counts.n_absent[p] == (expected == 0).sum()
             assert counts.own[p] == expected[z[p]]
+            np.testing.assert_array_equal(by_class[:, p], expected)
 
 
-def by_class(predictive):
+def of_every_class(predictive):
     """log p(z, z' = c) - log p(z) of every class: (n_rows, n_classes, n_beta)."""
     slots = predictive.slots
     found = np.repeat(predictive.absent.value[:, None, :], N_CLASSES, axis=1)
@@ -130,7 +136,7 @@ def test_terms_of_new_rows(kind):
         training = naive.log_pseudo_likelihood("asymmetric", X, z, BETA, int(k), N_CLASSES)
         for row, x in enumerate(new):
             log_p = naive.log_joint("asymmetric", X, z, x, BETA, int(k), N_CLASSES)
-            np.testing.assert_allclose(by_class(predictive)[row], log_p - training, atol=1e-9)
+            np.testing.assert_allclose(of_every_class(predictive)[row], log_p - training, atol=1e-9)
 
 
 @kinds
@@ -146,7 +152,7 @@ def test_terms_of_held_out_rows(kind):
         for row, n in enumerate(some):
             labels = [[*z[:n], c, *z[n + 1 :]] for c in range(N_CLASSES)]
             log_p = naive.log_sums([naive.terms_of(graph, z, N_CLASSES) for z in labels], BETA)
-            found = by_class(predictive)[row] + leaves.value[row]
+            found = of_every_class(predictive)[row] + leaves.value[row]
             np.testing.assert_allclose(found, log_p - training, atol=1e-9)
 
 

@@ -44,8 +44,8 @@ class PreparedPoints:
         active = model.posterior.rule.candidate.tolist()
         if len(model.labels) * model.n_classes * len(active) > KEPT_NUMBERS:
             return None
-        counts = RisingCounts(model.table, model.labels, model.n_classes)
-        return {i: counts.rise_to(i).copy() for i in active}
+        counts = RisingCounts(model.table, model.labels, model.labels, model.n_classes)
+        return {i: counts.by_class(i) for i in active}
 
     @cached_property
     def entering(self) -> Entering | None:

@@ -4,35 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfree.likelihood.slots import DENSE_CLASSES, every_class, make_slots
+from kfree.likelihood.terms import segment_sum
 from kfree.neighbors.structures import Neighborhoods
 
 
 class RisingCounts:
     """How many neighbors of each class points have, for rising candidates of K.
 
-    `count` (n_classes, n_points) belongs to the candidate that `rise_to` was last called with.
+    `count` (n_slots,) belongs to the candidate that `rise_to` was last called with: one number for
+    each of the `slots`, of which each point has one for its own class, at `own`, and one for every
+    class around it.
     """
 
-    def __init__(self, table: Neighborhoods, labels: np.ndarray, n_classes: int) -> None:
-        """`table` has the neighborhoods of the points, `labels` the labels of all points."""
-        self.count = np.zeros((n_classes, table.n_points), dtype=np.int32)
-        self._table = table
+    def __init__(
+        self, table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int
+    ) -> None:
+        """`table` has the neighborhoods of points with labels `own`; `labels` are all points'."""
+        self._table, self._next = table, 0
         self._labels = labels.astype(np.int64)
-        self._next = 0
+        each = np.arange(table.n_points)
+        if n_classes <= DENSE_CLASSES:
+            self.slots = every_class(table.n_points, n_classes)
+        else:
+            owner = np.repeat(each, np.diff(table.indptr))
+            near = self._labels[table.neighbors]
+            points, classes = np.concatenate([each, owner]), np.concatenate([own, near])
+            self.slots, _ = make_slots(table.n_points, n_classes, points, classes)
+        self.own = self.slots.find(each, own)
+        self.count = np.zeros(len(self.slots.classes), dtype=np.int32)
 
     def rise_to(self, i: int) -> np.ndarray:
         """The counts at the i-th candidate, which is not below the one before."""
-        n_classes, n = self.count.shape
         for j in range(self._next, i + 1):
             owner, neighbor = self._table.joining(j)
-            slot = self._labels[neighbor] * n + owner
-            more = np.bincount(slot, minlength=n_classes * n)
-            self.count += more.reshape(n_classes, n).astype(np.int32)
+            slot = self.slots.find(owner, self._labels[neighbor])
+            self.count += np.bincount(slot, minlength=len(self.count)).astype(np.int32)
         self._next = max(self._next, i + 1)
         return self.count
+
+    def by_class(self, i: int) -> np.ndarray:
+        """A copy of the counts of all classes at the i-th candidate: (n_classes, n_points)."""
+        count, slots = self.rise_to(i), self.slots
+        if slots.every:
+            return count.reshape(slots.n_points, -1).T.copy()
+        table = np.zeros((slots.n_classes, slots.n_points), dtype=count.dtype)
+        table[slots.classes, slots.owner] = count
+        return table
 
     def divisor(self, i: int) -> np.ndarray:
         """What counts are divided by to become shares, at the i-th candidate: (n_points,)."""
         if self._table.by_size:
-            return self.count.sum(axis=0).astype(float)
-        return np.full(self.count.shape[1], float(self._table.k[i]))
+            return segment_sum(self.count, self.slots.indptr).astype(float)
+        return np.full(self.slots.n_points, float(self._table.k[i]))

@@ -46,10 +46,10 @@ def entering(
     betas: dict[int, np.ndarray],
 ) -> Entering:
     """The changes at some candidates, by their place, and at betas (n_beta,) of each."""
-    counts = RisingCounts(table, labels, n_classes)
+    counts = RisingCounts(table, labels, labels, n_classes)
     known = {}
     for i in sorted(betas):
-        count = counts.rise_to(i)
+        count = counts.by_class(i)
         shown_by, gone, state = states(count, labels, labels[graph.last(i)])
         those = count[:, shown_by], labels[shown_by], gone
         changes = exchanged(*those, betas[i][None] / table.k[i])

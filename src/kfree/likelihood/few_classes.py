@@ -45,7 +45,9 @@ class FewClasses:
     def __init__(self, rows: OpenLabels) -> None:
         self._open = rows
         if rows.table.nearest:
-            self._own = RisingCounts(rows.rows.own_lists(), rows.labels, rows.n_classes)
+            # New rows have no class yet: any will do.
+            own = np.zeros(rows.n_rows, dtype=np.int64)
+            self._own = RisingCounts(rows.rows.own_lists(), rows.labels, own, rows.n_classes)
             if rows.joint:
                 row, point, cell = rows.rows.exchanges()
                 order = np.argsort(cell.astype(np.int16), kind="stable")
@@ -56,7 +58,7 @@ class FewClasses:
         """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
         rows = self._open
         if rows.table.nearest:
-            log_class = self._own_terms(self._own.rise_to(i), beta[None] / rows.table.k[i])
+            log_class = self._own_terms(self._own.by_class(i), beta[None] / rows.table.k[i])
             if rows.joint:
                 self._add_exchanges(log_class, i, beta)
             return log_class
@@ -76,7 +78,7 @@ class FewClasses:
             every = np.arange(len(rows.labels))
             return _Points(every, every, rows.labels, rows.around[i])
         points, place, counts = self._touched_points
-        return _Points(points, place, rows.labels[points], counts.rise_to(i))
+        return _Points(points, place, rows.labels[points], counts.by_class(i))
 
     @cached_property
     def _touched_points(self) -> tuple[np.ndarray, np.ndarray, RisingCounts]:
@@ -84,7 +86,8 @@ class FewClasses:
         points = rows.rows.points()
         place = np.zeros(len(rows.labels), dtype=np.int32)
         place[points] = np.arange(len(points))
-        return points, place, RisingCounts(rows.table.take(points), rows.labels, rows.n_classes)
+        table, own = rows.table.take(points), rows.labels[points]
+        return points, place, RisingCounts(table, rows.labels, own, rows.n_classes)
 
     def _own_terms(self, count: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The rows' own terms from counts (n_classes, n_rows), at b (n_rows or 1, n_beta)."""

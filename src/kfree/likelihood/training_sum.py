@@ -15,15 +15,15 @@ the parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from kfree.likelihood.class_lists import class_lists
+from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.terms import Counts, segment_max, segment_sum, take
-from kfree.neighbors.flat import distinct, distinct_hashes
+from kfree.neighbors.flat import distinct, distinct_hashes, expand
 from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
 
@@ -214,36 +214,40 @@ def count_patterns(
     table: Neighborhoods, labels: np.ndarray, own: np.ndarray, n_classes: int, by_point: bool
 ) -> list[Terms]:
     """The patterns that points show at each candidate of K, ordered by hash; or all their terms."""
-    lists = class_lists(table, labels, own, n_classes)
-    counts = (lists.counts(i) for i in range(len(table.k)))
-    if by_point:
-        return [_each_point(i, of_points) for i, of_points in enumerate(counts)]
-    return [_patterns(i, of_points) for i, of_points in enumerate(counts)]
+    counts = RisingCounts(table, labels, own, n_classes)
+    return [_patterns(i, counts, by_point) for i in range(len(table.k))]
 
 
-def _each_point(i: int, counts: Counts) -> Terms:
-    n = len(counts.own)
-    return Terms(np.full(n, i), np.arange(n, dtype=np.uint64), counts, np.ones(n, dtype=np.int64))
-
-
-def _patterns(i: int, counts: Counts) -> Terms:
-    """The distinct patterns of the i-th candidate.
+def _patterns(i: int, counts: RisingCounts, by_point: bool) -> Terms:
+    """The distinct patterns of the i-th candidate, or the term of each point.
 
     A multiset of counts is hashed as the sum of a random word for each count. Two of 10^5 patterns
     share a 64-bit hash with probability below 10^-9.
     """
-    key = _word(counts.own + (np.int64(1) << 40))
-    key += segment_sum(_word(counts.value), counts.indptr)
-    shown_by, _, n_points = distinct_hashes(key)
-    order = np.argsort(key[shown_by])
-    shown_by, n_points = shown_by[order], n_points[order]
-    shown = take(counts, shown_by)
+    count, slots = counts.rise_to(i), counts.slots
+    word = _word(np.arange(int(count.max()) + 1))
+    word[0] = 0  # a class that is not there
+    key = segment_sum(word[count], slots.indptr) + _word(count[counts.own] + (np.int64(1) << 40))
+    if by_point:
+        shown_by, n_points = np.arange(slots.n_points), np.ones(slots.n_points, dtype=np.int64)
+    else:
+        shown_by, _, n_points = distinct_hashes(key)
+        order = np.argsort(key[shown_by])
+        shown_by, n_points = shown_by[order], n_points[order]
+    owner, slot = expand(slots.indptr, shown_by)
+    there = count[slot] > 0
     # Whoever shows a pattern, its counts stand in the same order.
-    value = shown.value[np.lexsort((shown.value, shown.owner))]
-    names = {"value": value, "n_absent": shown.n_absent, "own": shown.own}
-    small = {name: values.astype(np.int32) for name, values in names.items()}  # there are many
-    candidate = np.full(len(order), i, dtype=np.int32)
-    return Terms(candidate, key[shown_by], replace(shown, **small), n_points.astype(np.int32))
+    packed = np.sort(owner[there] * np.int64(len(word)) + count[slot[there]])
+    n_there = np.bincount(owner[there], minlength=len(shown_by))
+    shown = Counts(
+        np.concatenate([[0], np.cumsum(n_there)]),
+        (packed % len(word)).astype(np.int32),  # there are many
+        (slots.n_classes - n_there).astype(np.int32),
+        count[counts.own[shown_by]],
+        counts.divisor(i)[shown_by],
+    )
+    candidate = np.full(len(shown_by), i, dtype=np.int32)
+    return Terms(candidate, key[shown_by], shown, n_points.astype(np.int32))
 
 
 def together(parts: list[Terms]) -> Terms:

@@ -82,15 +82,18 @@ def nearest_first(
     return index[:, :k], wide[:, :k]
 
 
-def in_rows(row: np.ndarray, point: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def in_rows(
+    row: np.ndarray, point: np.ndarray, value: np.ndarray, fill: float = np.nan
+) -> tuple[np.ndarray, np.ndarray]:
     """Flat candidates, ordered by row, as tables (n_rows, longest) of points and values.
 
-    Rows of equal length sort faster than one flat list. What a row lacks is not a number.
+    Rows of equal length sort faster than one flat list. What a row lacks is `fill`, which sorts
+    last.
     """
     number = np.bincount(row)
     starts = np.cumsum(number) - number
     place = np.arange(len(row)) - starts[row]
-    wide = np.full((len(number), int(number.max())), np.nan)
+    wide = np.full((len(number), int(number.max())), fill)
     wide[row, place] = value
     index = np.zeros(wide.shape, dtype=point.dtype)
     index[row, place] = point

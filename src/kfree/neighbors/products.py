@@ -61,10 +61,16 @@ class Products:
         self._right[-2, n:] = np.inf
         self._right[-1] = 1.0
 
-    def squares(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def room(self, n_queries: int) -> np.ndarray:
+        """Memory for the products of so many queries: to fill it anew is faster than to get it."""
+        return np.empty((n_queries, self._right.shape[1]), dtype=self.kind)
+
+    def squares(
+        self, queries: np.ndarray, room: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """Squared distances (n_queries, n_points and more) and how far off a row's may be.
 
-        None if they are too large for single precision.
+        They are written to `room`. None if they are too large for single precision.
         """
         centered = self._space.prepared(queries) - self._center
         square = np.einsum("ij,ij->i", centered, centered)
@@ -74,7 +80,7 @@ class Products:
         left = np.empty((len(queries), len(self._right)), dtype=self.kind)
         left[:, :-2], left[:, -2], left[:, -1] = centered, 1.0, square
         margin = rounding(centered.shape[1], size, self.kind) + SMALLEST * (self.kind == np.float32)
-        return left @ self._right, margin
+        return np.matmul(left, self._right, out=room[: len(queries)]), margin
 
 
 class SparseProducts:
@@ -86,7 +92,10 @@ class SparseProducts:
         self._square = points.multiply(points).sum(axis=1)
         self._n_terms = int(np.diff(points.indptr).max(initial=0))
 
-    def squares(self, queries: Any) -> tuple[np.ndarray, np.ndarray]:
+    def room(self, n_queries: int) -> None:
+        """No memory is needed beforehand."""
+
+    def squares(self, queries: Any, room: None) -> tuple[np.ndarray, np.ndarray]:
         square = queries.multiply(queries).sum(axis=1)
         block = (queries @ self._right).toarray()
         block *= -2.0
