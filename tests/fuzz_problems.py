@@ -40,13 +40,14 @@ BORDERS = {
     "kfree.likelihood.few_classes.MOST_CELLS": (0, 4, 10**6),
     "kfree.likelihood.few_classes.COLUMNS_PER_CELL": (10, 1e-6),
     "kfree.neighbors.brute.SINGLE_POINTS": (0, 1 << 14),
+    "kfree.neighbors.brute.BLOCK_DISTANCES": (30, 1 << 21),
     "kfree.neighbors.ordering.ORDERED": (2, 32),
     "kfree.candidates.EVERY_UP_TO": (4, 32),
     "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
     "kfree.training.USUAL_SLOPE": (0.0, 4.0),
     "kfree.blocks.KEPT_NUMBERS": (0, 1 << 25),
-    "kfree.inference.quadrature.FIRST_TILT": (0.0, 1.0),
+    "kfree.inference.quadrature.FIRST_TILT": (0.0, 4.0),
     "kfree.reach.N_SLOPES": (5, 65),
 }
 

@@ -24,15 +24,13 @@ from kfree.likelihood.conditional import by_label
 from kfree.likelihood.open_labels import Field, OpenLabels, Predictive
 from kfree.training import Model, beta_posterior
 
-# Rows in more doubt than this, at a candidate that has some weight, are done again with all nodes.
-# On the fuzzer's kinds of problems, with 24 nodes among 4 to 150 points, the others were off by at
-# most 2.4e-8, and all rows by up to 4e-4 (`python benchmarks/nodes.py --problems 60 --rows 4 150`).
-# At 1e-4 `make fuzz` found a row that was off by 1.6e-6; the time that 1e-5 takes is the same but
-# for a tenth where K is broad (waveform40).
+# A row in more doubt than this at a candidate is done again there, with all nodes. On the fuzzer's
+# kinds of problems, with 24 nodes among 4 to 150 points, the others were off by at most 2.4e-8, and
+# all rows by up to 4e-4 (`python benchmarks/nodes.py --problems 60 --rows 4 150`). At 1e-4 `make
+# fuzz` found a row that was off by 1.6e-6.
 DOUBT = 1e-5
-# Some weight is this much: nodes that miss where the posterior of a row lies give a candidate far
-# too little of it (once 1e-9 instead of 0.2). Zero would make embeddings take four times as long.
-SOME_WEIGHT = 1e-20
+# A candidate that was integrated to a few digits is integrated anew where it has more weight.
+NO_WEIGHT = 1e-20
 # Among about so many nodes of beta the highest mode is looked for first.
 MODE_NODES = 32
 
@@ -56,23 +54,39 @@ class _Sums:
         self.classes = ClassSums(rows.n_rows, rows.n_classes)
         self.log_mass = np.full((rows.n_rows, n_k), -np.inf)
         self.beta_mean, self.beta_square = np.zeros((2, rows.n_rows, n_k))
-        self.doubt = np.zeros((rows.n_rows, n_k))
         self.log_outside = np.full(rows.n_rows, -np.inf)  # at most what the nodes leave out
 
     def take(self, rows: np.ndarray) -> _Sums:
         """The sums of some of the rows."""
         some = copy(self)
         some.classes = self.classes.take(rows)
-        for name in ("log_mass", "beta_mean", "beta_square", "doubt", "log_outside"):
+        for name in self._by_row:
             setattr(some, name, getattr(self, name)[rows])
         return some
 
-    def add(self, rows: OpenLabels, rule: Rule, in_doubt: np.ndarray | None = None) -> None:
+    def put(self, rows: np.ndarray, better: _Sums) -> None:
+        """Replace the sums of some of the rows."""
+        self.classes.put(rows, better.classes)
+        for name in self._by_row:
+            getattr(self, name)[rows] = getattr(better, name)
+
+    _by_row = ("log_mass", "beta_mean", "beta_square", "log_outside")
+
+    def add(
+        self,
+        rows: OpenLabels,
+        rule: Rule,
+        in_doubt: np.ndarray | None = None,
+        only: np.ndarray | None = None,
+    ) -> None:
         """Add the candidates of a rule, none of which was added before.
 
         Where it is `in_doubt` (n_k,) whether the nodes reach far enough, their ends are looked at.
+        `only` (n_rows, n) says to which rows which candidates of the rule are added. Where few
+        nodes do not suffice, all of them are taken.
         """
         values = by_label(rows)
+        doubtful = np.zeros((rows.n_rows, len(rule.candidate)), dtype=bool)
         for j, i in enumerate(rule.candidate.tolist()):
             beta, log_weight = rule.of(j)
             if in_doubt is not None and in_doubt[i]:
@@ -84,53 +98,55 @@ class _Sums:
                 known = found.part(slice(len(beta))).conditional()
             else:
                 known = values(i, beta).conditional()
-            weight, self.log_mass[:, i] = normalized(log_weight + known.log_total)
-            self.classes.add(known, weight, self.log_mass[:, i])
-            self.beta_mean[:, i], self.beta_square[:, i] = weight @ beta, weight @ (beta * beta)
-            self.doubt[:, i] = rule.doubt(j, weight)
+            weight, log_mass = normalized(log_weight + known.log_total)
+            doubtful[:, j] = rule.doubt(j, weight) > DOUBT
+            added = ~doubtful[:, j] if only is None else only[:, j]
+            self.classes.add(known, weight, np.where(added, log_mass, -np.inf))
+            self.log_mass[added, i] = log_mass[added]
+            self.beta_mean[added, i] = (weight @ beta)[added]
+            self.beta_square[added, i] = (weight @ (beta * beta))[added]
+        which, again = (np.flatnonzero(doubtful.any(axis=axis)) for axis in (1, 0))
+        if len(which):
+            all_nodes = self._model.posterior.fine.take(rule.candidate[again])
+            some = self.take(which)
+            some.add(rows.take(which), all_nodes, only=doubtful[np.ix_(which, again)])
+            self.put(which, some)
 
-    def average(self) -> tuple[Average, np.ndarray]:
-        """The average, and how far each row's may be off: (n_rows,)."""
+    def average(self) -> Average:
+        """The average over all candidates."""
         k_weight, _ = normalized(self.log_mass)
         mean = (k_weight * self.beta_mean).sum(axis=1)
         variance = (k_weight * self.beta_square).sum(axis=1) - mean * mean
         std = np.sqrt(np.maximum(variance, 0.0))
-        average = Average(k_weight, *self.classes.result(), mean, std)
-        return average, np.where(k_weight > SOME_WEIGHT, self.doubt, 0.0).max(axis=1)
+        return Average(k_weight, *self.classes.result(), mean, std)
 
 
 def average_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     """The exact average over K and beta."""
-    most = reach.most_slope(model, rows)
+    posterior, most = model.posterior, reach.most_slope(model, rows)
     in_doubt = reach.ends_in_doubt(model, most)
     sums = _Sums(model, rows)
-    sums.add(rows, model.posterior.rule, in_doubt)
-    average, doubt = sums.average()
-    log_outside, (_, log_total) = sums.log_outside, normalized(sums.log_mass)
-    back, others = reach.returning(model, rows, most, log_total)
-    candidates = np.union1d(model.posterior.rule.candidate, others)
-    coarse = np.zeros(rows.n_rows, dtype=bool)
+    sums.add(rows, posterior.rule, in_doubt)
+    # Candidates that labels may bring back.
+    back, others = reach.returning(model, rows, most, normalized(sums.log_mass)[1])
     if len(back):
         more = sums.take(back)
-        more.add(rows.take(back), model.posterior.fine.take(others), in_doubt)
-        log_outside[back], (_, log_total[back]) = more.log_outside, normalized(more.log_mass)
-        raised, doubt[back] = more.average()
-        _replace(average, back, raised)
-        hopeless = model.posterior.coarse(others)
-        coarse[back] = (raised.k_probabilities[:, hopeless] > SOME_WEIGHT).any(axis=1)
-    far = log_outside > log_total - COVERED
-    again = far | coarse | (doubt > DOUBT)
-    if again.any():
-        # Once more, with all nodes and all candidates that one of these rows brings back.
-        which = np.flatnonzero(again)
-        some, rule = rows.take(which), model.posterior.fine.take(candidates)
-        if (far | coarse).any():
-            tilt = most[which].max(axis=0)
-            curves = beta_posterior(model.likelihood, model.prior, tilt=tilt, which=candidates)
-            rule = model.posterior.with_nodes_of(curves, candidates)
+        more.add(rows.take(back), posterior.few.take(others), in_doubt)
+        sums.put(back, more)
+    average = sums.average()
+    # Rows that the nodes do not reach far enough for, or that bring back a candidate which was
+    # integrated to a few digits, have nodes that allow for what their labels do.
+    hopeless = posterior.coarse(others)
+    coarse = (average.k_probabilities[:, hopeless] > NO_WEIGHT).any(axis=1)
+    far = sums.log_outside > normalized(sums.log_mass)[1] - COVERED
+    which = np.flatnonzero(far | coarse)
+    if len(which):
+        candidates, tilt = np.union1d(posterior.rule.candidate, others), most[which].max(axis=0)
+        curves = beta_posterior(model.likelihood, model.prior, tilt=tilt, which=candidates)
+        some = rows.take(which)
         better = _Sums(model, some)
-        better.add(some, rule)
-        _replace(average, which, better.average()[0])
+        better.add(some, posterior.with_nodes_of(curves, candidates))
+        _replace(average, which, better.average())
     return average
 
 
@@ -138,7 +154,7 @@ def average_at(model: Model, rows: OpenLabels, i: int) -> Average:
     """The average over beta alone, where K is known to be the i-th candidate."""
     sums = _Sums(model, rows)
     sums.add(rows, model.posterior.fine.take(np.array([i])))
-    return sums.average()[0]
+    return sums.average()
 
 
 def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:

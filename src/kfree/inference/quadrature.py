@@ -40,8 +40,9 @@ MOST_LEVELS = 8
 MODE_ERROR = 1e-2
 MODE_STEPS = 200
 TINY = 1e-300
-# The slope that nodes allow for at first.
-FIRST_TILT = 1.0
+# The slope that nodes allow for at first: a new row enters twice as many lists as it has neighbors.
+# With 1 half of the rows among separated embeddings have to look at the ends of the nodes.
+FIRST_TILT = 4.0
 
 LogLikelihood = Callable[[np.ndarray, bool, np.ndarray], tuple]
 
@@ -68,7 +69,7 @@ class Rule:
         like a power, so the unseen ones are about the square of those.
         """
         if self.probe is None:
-            return np.zeros(len(weight))
+            return np.full(len(weight), -np.inf)
         used = self.log_weight[i] > -np.inf
         return (np.abs(weight @ self.probe[i][:, used].T).max(axis=1)) ** 2
 
@@ -339,8 +340,9 @@ class TrainingPosterior:
     log_mass: np.ndarray  # (n_k,) log p(z, K)
     k_probabilities: np.ndarray  # (n_k,)
     log_normalizer: float  # log p(z)
-    rule: Rule  # the nodes that serve most rows
-    fine: Rule  # for all candidates, the nodes that serve any row
+    few: Rule  # the nodes that serve most rows
+    fine: Rule  # the nodes that serve any row
+    rule: Rule  # `few` of the candidates that matter to most rows
 
     def coarse(self, candidates: np.ndarray) -> np.ndarray:
         """Those of the candidates whose nodes may be the coarse ones of hopeless candidates."""

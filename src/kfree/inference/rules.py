@@ -22,8 +22,7 @@ LEFT_OUT = 50.0
 # With fewer points one label matters so much that no node is spared; with somewhat more, few are.
 VERY_FEW_POINTS = 50
 FEW_POINTS = 1000
-# Largest error of the test integrals, whose size is about one, for a K of probability 1e-3 or more;
-# less probable K may have more.
+# Largest error of the test integrals, whose size is about one.
 TOLERANCE = 1e-8
 # The sizes of Gauss rules that are tried. Two to four nodes serve the test integrals as well, but
 # among hubs (64 columns, 6 of which matter) one row in fifty or in a hundred needs more.
@@ -41,11 +40,16 @@ def training_posterior(
     log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
     fine = Rule(np.arange(len(log_prior)), curves.beta, log_weight)
     sizes = SIZES if n_points >= FEW_POINTS else SIZES[-1:]
-    rule = fine.take(active)
-    if n_points >= VERY_FEW_POINTS:
-        rule = _reduced(rule, n_classes, sizes)
+    few = _reduced(fine, n_classes, sizes) if n_points >= VERY_FEW_POINTS else fine
     return TrainingPosterior(
-        log_prior, curves, log_mass, k_probabilities, log_normalizer, rule, fine
+        log_prior,
+        curves,
+        log_mass,
+        k_probabilities,
+        log_normalizer,
+        few,
+        fine,
+        rule=few.take(active),
     )
 
 
@@ -54,7 +58,6 @@ def _reduced(dense: Rule, n_classes: int, sizes: tuple[int, ...]) -> Rule:
     log_total = log_sum(dense.log_weight)
     weight = np.exp(dense.log_weight - log_total[:, None])
     exact = [(weight * f).sum(axis=1) for f in _tests(dense.beta, n_classes)]
-    slack = np.maximum(1.0, 1e-3 * np.exp(-log_total))
     found: list[tuple | None] = [None] * len(weight)
     todo = np.arange(len(weight))
     jacobi = jacobi_matrices(np.log(dense.beta), weight, min(sizes[-1], weight.shape[1]))
@@ -70,7 +73,7 @@ def _reduced(dense: Rule, n_classes: int, sizes: tuple[int, ...]) -> Rule:
             ],
             axis=0,
         )
-        good = error < slack[todo] * TOLERANCE
+        good = error < TOLERANCE
         with np.errstate(divide="ignore"):  # an outermost weight may underflow
             log_share = np.log(share) + log_total[todo, None]
         for i in np.flatnonzero(good):

@@ -6,8 +6,9 @@ import numpy as np
 
 from kfree.likelihood.open_labels import Conditional
 
-# The logarithm of a factor that numbers bear.
+# The logarithm of a factor that numbers bear, and of one that is smaller than any.
 LARGEST_FACTOR = 100.0
+NOTHING = -1e300
 
 
 class ClassSums:
@@ -21,7 +22,7 @@ class ClassSums:
         self._listed = np.zeros((2, n_rows, n_classes))  # of probabilities and of their squares
         self._absent = np.zeros((2, n_rows))
         self._weight = np.zeros(n_rows)
-        self._log_unit = np.full(n_rows, -np.inf)
+        self._log_unit = np.full(n_rows, NOTHING)
 
     def add(
         self, known: Conditional, weight: np.ndarray, log_factor: np.ndarray | None = None
@@ -59,6 +60,11 @@ class ClassSums:
         some._listed, some._absent = self._listed[:, rows], self._absent[:, rows]
         some._weight, some._log_unit = self._weight[rows], self._log_unit[rows]
         return some
+
+    def put(self, rows: np.ndarray, better: ClassSums) -> None:
+        """Replace the sums of some of the rows."""
+        self._listed[:, rows], self._absent[:, rows] = better._listed, better._absent
+        self._weight[rows], self._log_unit[rows] = better._weight, better._log_unit
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         mean, square = (self._listed + self._absent[:, :, None]) / self._weight[:, None]
