@@ -36,16 +36,17 @@ class Arrivals:
     is one of their K nearest from the candidate `reverse_cell` on.
     """
 
-    forward: np.ndarray  # (n_new, k[-1])
+    forward: np.ndarray  # (n_new, k[-1]), as all of them int32
     reverse_row: np.ndarray  # (n_pairs,) which new point
     reverse_point: np.ndarray  # (n_pairs,) which training point
     reverse_cell: np.ndarray  # (n_pairs,)
 
     def take(self, rows: np.ndarray) -> Arrivals:
         """The arrivals of some of the new points, given by increasing index."""
-        position = np.full(len(self.forward), -1)
+        position = np.full(len(self.forward), -1, dtype=np.int32)
         position[rows] = np.arange(len(rows))
-        first, last = np.searchsorted(self.reverse_row, [rows[0], rows[-1] + 1])
+        ends = np.array([rows[0], rows[-1] + 1], dtype=np.int32)  # or all rows would be converted
+        first, last = np.searchsorted(self.reverse_row, ends)
         span = position[self.reverse_row[first:last]]
         kept = span >= 0
         return Arrivals(
@@ -121,8 +122,9 @@ class Search(ABC):
         """
 
         def arrive(rows: np.ndarray) -> Arrivals:
-            forward, row, point, cell = self._arrive(queries[rows], k, radii)
-            return Arrivals(forward, rows[0] + row, point, cell)
+            found = self._arrive(queries[rows], k, radii)
+            forward, row, point, cell = (part.astype(np.int32) for part in found)  # they are long
+            return Arrivals(forward, np.int32(rows[0]) + row, point, cell)
 
         found = run(arrive, self._query_blocks(queries.shape[0]), n_jobs)
         names = [field.name for field in fields(Arrivals)]
