@@ -204,7 +204,7 @@ def _largest_divisors(table: Neighborhoods) -> np.ndarray:
         return table.k.astype(float)
     size, largest = np.zeros(table.n_points), np.empty(len(table.k))
     for i in range(len(table.k)):
-        size += np.bincount(table.joining(i)[0], minlength=table.n_points)
+        size += np.bincount(table.joining(i, table.neighbors)[0], minlength=table.n_points)
         largest[i] = size.max()
     return largest
 

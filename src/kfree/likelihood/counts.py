@@ -30,15 +30,19 @@ class RisingCounts:
             owner = np.repeat(each, np.diff(table.indptr))
             near = self._labels[table.neighbors]
             points, classes = np.concatenate([each, owner]), np.concatenate([own, near])
-            self.slots, _ = make_slots(table.n_points, n_classes, points, classes)
+            self.slots, slot = make_slots(table.n_points, n_classes, points, classes)
+            self._slot = slot[table.n_points :]
         self.own = self.slots.find(each, own)
         self.count = np.zeros(len(self.slots.classes), dtype=np.int32)
 
     def rise_to(self, i: int) -> np.ndarray:
         """The counts at the i-th candidate, which is not below the one before."""
         for j in range(self._next, i + 1):
-            owner, neighbor = self._table.joining(j)
-            slot = self.slots.find(owner, self._labels[neighbor])
+            if self.slots.every:
+                owner, neighbor = self._table.joining(j, self._table.neighbors)
+                slot = self.slots.find(owner, self._labels[neighbor])
+            else:
+                _, slot = self._table.joining(j, self._slot)
             self.count += np.bincount(slot, minlength=len(self.count)).astype(np.int32)
         self._next = max(self._next, i + 1)
         return self.count

@@ -225,20 +225,21 @@ def _patterns(i: int, counts: RisingCounts, by_point: bool) -> Terms:
     share a 64-bit hash with probability below 10^-9.
     """
     count, slots = counts.rise_to(i), counts.slots
-    word = _word(np.arange(int(count.max()) + 1))
-    word[0] = 0  # a class that is not there
-    key = segment_sum(word[count], slots.indptr) + _word(count[counts.own] + (np.int64(1) << 40))
+    there = np.flatnonzero(count)
+    indptr, value = np.searchsorted(there, slots.indptr), count[there]
+    word = _word(np.arange(int(value.max()) + 1))
+    key = segment_sum(word[value], indptr) + _word(count[counts.own] + (np.int64(1) << 40))
     if by_point:
         shown_by, n_points = np.arange(slots.n_points), np.ones(slots.n_points, dtype=np.int64)
     else:
         shown_by, _, n_points = distinct_hashes(key)
         order = np.argsort(key[shown_by])
         shown_by, n_points = shown_by[order], n_points[order]
-    owner, slot = expand(slots.indptr, shown_by)
-    there = count[slot] > 0
-    # Whoever shows a pattern, its counts stand in the same order.
-    packed = np.sort(owner[there] * np.int64(len(word)) + count[slot[there]])
-    n_there = np.bincount(owner[there], minlength=len(shown_by))
+    owner, entry = expand(indptr, shown_by)
+    n_there = np.diff(indptr)[shown_by]
+    # Whoever shows a pattern, its counts stand in the same order. Merging takes a fifth of the time
+    # of other sorts here, where all but the order within each point is sorted.
+    packed = np.sort(owner * np.int64(len(word)) + value[entry], kind="stable")
     shown = Counts(
         np.concatenate([[0], np.cumsum(n_there)]),
         (packed % len(word)).astype(np.int32),  # there are many

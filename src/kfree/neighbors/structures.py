@@ -111,24 +111,27 @@ class Neighborhoods:
         kept = self.cell[edge] <= i
         return owner[kept], self.neighbors[edge[kept]]
 
-    def joining(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Flat (point, neighbor) for the neighbors that count from the i-th candidate on."""
+    def joining(self, i: int, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The point of each neighbor that counts from the i-th candidate on, and what is known.
+
+        `known` is an array beside `neighbors`, such as `neighbors` itself.
+        """
         if self.nearest:
             first, last = (0 if i == 0 else self.k[i - 1]), self.k[i]
-            lists = self.neighbors.reshape(-1, self.k[-1])[:, first:last]
+            lists = known.reshape(-1, self.k[-1])[:, first:last]
             return np.repeat(np.arange(len(lists)), last - first), lists.ravel()
-        owner, neighbor, start = self._by_cell
+        owner, order, start = self._by_cell
         part = slice(start[i], start[i + 1])
-        return owner[part], neighbor[part]
+        return owner[part], known[order[part]]
 
     @cached_property
     def _by_cell(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Owners and neighbors in the order of their cells, and where each cell starts."""
+        """Owners in the order of their neighbors' cells, that order, and where each cell starts."""
         small = self.cell.astype(np.uint16)  # which numpy sorts by counting
         order = np.argsort(small, kind="stable")
         owner = np.repeat(np.arange(self.n_points, dtype=np.int32), np.diff(self.indptr))
         start = np.searchsorted(small[order], np.arange(len(self.k) + 1))
-        return owner[order], self.neighbors[order], start
+        return owner[order], order, start
 
 
 @dataclass(frozen=True)
