@@ -453,6 +453,15 @@ def test_separated_classes_are_certain():
 # --- Bad input -----------------------------------------------------------------------------------
 
 
+def test_rows_beyond_single_precision():
+    # The trees compare in it: warnings are errors here, and what is larger goes the same way.
+    model = FieldClassifier().fit(X, Y)
+    far = np.repeat([[1e36], [1e140], [-1e140]], X.shape[1], axis=1)
+    given = model.predict_proba(far)
+    np.testing.assert_allclose(given.sum(axis=1), 1.0)
+    np.testing.assert_allclose(given[0], given[1], rtol=1e-6)
+
+
 def bad(rows, column, value):
     rows = rows.copy()
     rows[3, column] = value
