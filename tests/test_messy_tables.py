@@ -237,6 +237,7 @@ class TestRowsThatAreNoData:
         words = ("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv", "--json")
         told = json.loads(run(*words).stdout)
         assert (told["n_rows"], told["n_predicted"], told["mean_probability"]) == (2, 0, None)
+        assert "0 rows predicted; written to" in run(*words[:-1]).stderr
 
     def test_predict_below_a_title(self, tmp_path):
         assert self.fit(tmp_path, table()).exit_code == 0

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfree.plain_text import quoted
 from kfree.tables.messages import TableError
 
 # A cell with one of these texts is empty.
@@ -109,7 +110,9 @@ def given_style(decimal: str | None, thousands: str | None) -> Style | None:
     if thousands is None:
         thousands = OTHER[decimal]
     if thousands == decimal:
-        raise TableError(f"{decimal!r} cannot be the decimal mark and set thousands apart.")
+        raise TableError(
+            f"{quoted(str(decimal))} cannot be the decimal mark and set thousands apart."
+        )
     # Spaces and apostrophes are read in every style.
     return Style(decimal, thousands if thousands in OTHER else "")
 
