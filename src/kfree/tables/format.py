@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 
@@ -114,6 +115,7 @@ def _decoded(head: bytes, name: str) -> tuple[str, str]:
 
 
 def _rows(text: str, separator: str) -> list[list[str]]:
+    csv.field_size_limit(sys.maxsize)  # Python's own is half of what is looked at
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
         return [row for row in reader if any(field.strip() for field in row)]
