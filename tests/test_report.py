@@ -385,8 +385,20 @@ def test_the_verdict_follows_the_folds_and_the_labels(report):
     scores[KFREE] = replace(scores[KFREE], accuracy=0.0)
     poor = replace(found, comparison=replace(found.comparison, scores=scores))
     assert "on folds, no better than always saying the commonest class" in verdict(poor)
+    # As often right as the kNN, but surer where it is right.
+    even = replace(found.comparison, n_only_kfree=3, n_only_knn=3)
+    for knn, expected in ((KFREE, False), (KNN, True)):
+        losses = even.log_losses | {KNN: even.log_losses[knn] + (1.0 if expected else 0.0)}
+        beside = verdict(replace(found, comparison=replace(even, log_losses=losses)))
+        assert ("a kNN with a searched k, with better probabilities." in beside) == expected
     alone = replace(found, comparison=None)
     assert verdict(alone).startswith(f"Right for {100 * found.scores.accuracy:.1f}% of the rows.")
+
+
+def test_few_rows_are_too_few_for_a_verdict():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 9.0, 8.0]})
+    found = make_report(frame, list("xyxyz")).findings
+    assert verdict(found).endswith("of the rows. But 5 rows are too few to judge anything by.")
 
 
 def test_four_tiles_and_the_facts(report):

@@ -10,11 +10,14 @@ import numpy as np
 
 from kfree.evaluation.scores import Scores
 from kfree.page import Block, Terms, Text, Tile, Tiles
-from kfree.report.comparison import COMMONEST, EPS, KFREE, KNN
+from kfree.report.comparison import COMMONEST, EPS, KFREE, KNN, Comparison
 from kfree.report.findings import Findings, share_interval
 from kfree.report.wording import number, percent, short
 from kfree.tables.messages import count
 
+#: Of fewer rows nothing is said but that they are few: with 12 rows, all of them predicted
+#: correctly, the 95% interval of the accuracy still begins at 76%.
+TOO_FEW = 12
 #: A class of fewer rows is spoken of with care.
 FEW_ROWS = 5
 #: A calibration error below this is called small.
@@ -52,11 +55,15 @@ def top(found: Findings) -> tuple[Block, ...]:
 def verdict(found: Findings) -> str:
     """What to remember if nothing else is read: how good, against what, and what to trust."""
     words = f"Right for {percent(_scores(found).accuracy)} of the rows"
+    if len(found.labels) < TOO_FEW:
+        return f"{words}. But {len(found.labels)} rows are too few to judge anything by."
     if found.comparison is not None:
         if by_folds(found):
             words += " on folds"
         if _beats_commonest(found):
             words += f", {AGAINST_KNN[_beside_knn(found)]}"
+            if _beside_knn(found) != "better than" and _has_better_probabilities(found.comparison):
+                words += ", with better probabilities"
         else:
             words += ", no better than always saying the commonest class"
     wrong = found.audit.wrong
@@ -135,6 +142,12 @@ def _beside_knn(found: Findings) -> str:
     if compared.p_value >= LEVEL:
         return "cannot be told from"
     return "better than" if compared.n_only_kfree > compared.n_only_knn else "worse than"
+
+
+def _has_better_probabilities(compared: Comparison) -> bool:
+    """Whether the log loss on the folds is below that of the kNN, beyond chance."""
+    gap = compared.log_losses[KNN] - compared.log_losses[KFREE]
+    return bool(gap.mean() > Z * gap.std(ddof=1) / len(gap) ** 0.5)
 
 
 def _probability_words(found: Findings) -> str:
