@@ -445,6 +445,22 @@ class TestUsualModel:
         assert (tmp_path / "m").stat().st_size < 2 * size
 
 
+@pytest.mark.parametrize(
+    ("top", "verdict"), [(0.2, "tell next to nothing"), (0.35, "judge the model by its")]
+)
+def test_fit_says_what_the_shares_alone_achieve(tmp_path, top, verdict):
+    # Rare everywhere, or rare in the upper half and absent below: nowhere is a row rather rare.
+    random = np.random.default_rng(1)
+    numbers = random.uniform(-1, 1, size=300)
+    chance = np.where(numbers > 0, top, 0.2 if top == 0.2 else 0.0)
+    labels = np.where(random.random(300) < chance, "q", "p")
+    pd.DataFrame({"a": numbers, "y": labels}).to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m", "--model", "k")
+    said = run(*words).stdout
+    assert f"p for every row, have an accuracy of {np.mean(labels == 'p'):.3f} and a log" in said
+    assert verdict in said
+
+
 def test_numbers_of_many_columns_are_read_at_once():
     random = np.random.default_rng(2)
     numbers = pd.DataFrame(random.normal(size=(12, 30)).round(3)).add_prefix("c")

@@ -20,6 +20,8 @@ from kfree.tables.messages import count
 TOO_FEW = 12
 #: A class of fewer rows is spoken of with care.
 FEW_ROWS = 5
+#: Classes of which a smaller share is recognized are named at the top.
+MISSED = 0.5
 #: A calibration error below this is called small.
 SMALL_ERROR = 0.03
 #: Below this, a difference is more than chance makes.
@@ -46,6 +48,7 @@ def top(found: Findings) -> tuple[Block, ...]:
         Text(verdict(found), lead=True),
         tiles(found),
         Text(" ".join(sentences)),
+        *missed_notice(found),
         *rare_notice(found),
         *one_column_notice(found),
         facts(found),
@@ -272,6 +275,31 @@ def versions() -> list[str]:
         except PackageNotFoundError:
             found.append(f"{package} (not installed as a package)")
     return [*found, f"Python {platform.python_version()}"]
+
+
+def missed_notice(found: Findings) -> tuple[Block, ...]:
+    """Which classes are mostly taken for another, which a high accuracy hides if they are rare."""
+    counts, right = found.confusion.sum(axis=1), np.diag(found.confusion)
+    if len(found.labels) < TOO_FEW or found.comparison is None or not _beats_commonest(found):
+        return ()
+    missed = np.flatnonzero((counts >= FEW_ROWS) & (right < MISSED * counts))
+    if not len(missed):
+        return ()
+    worst = missed[np.argsort(right[missed] / counts[missed], kind="stable")]
+    each = [
+        f"{right[i]:,} of the {counts[i]:,} rows labeled {short(found.classes[i])!r}"
+        for i in worst[:3]
+    ]
+    words = f"{', '.join(each[:-1])} and {each[-1]}" if len(each) > 1 else each[0]
+    more = f", and less than half of {count(len(worst) - 3, 'other class', 'other classes')}"
+    return (
+        Text(
+            f"It recognizes only {words}{more if len(worst) > 3 else ''}. Where these matter more "
+            "than the others, decide by the probabilities and a threshold of your own, not by the "
+            "most probable class.",
+            notice=True,
+        ),
+    )
 
 
 def rare_notice(found: Findings) -> tuple[Block, ...]:
