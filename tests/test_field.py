@@ -453,13 +453,18 @@ def test_separated_classes_are_certain():
 # --- Bad input -----------------------------------------------------------------------------------
 
 
-def test_rows_beyond_single_precision():
-    # The trees compare in it: warnings are errors here, and what is larger goes the same way.
+def test_far_rows_count_as_half_a_range_beyond_the_training_rows():
     model = FieldClassifier().fit(X, Y)
-    far = np.repeat([[1e36], [1e140], [-1e140]], X.shape[1], axis=1)
-    given = model.predict_proba(far)
-    np.testing.assert_allclose(given.sum(axis=1), 1.0)
-    np.testing.assert_allclose(given[0], given[1], rtol=1e-6)
+    half = 0.5 * np.ptp(X, axis=0)
+    border = np.array([X.max(axis=0) + half, X.min(axis=0) - half])
+    expected = model.predict_proba(border)
+    # Beyond single precision, in which trees compare, too: warnings are errors here.
+    for step in (1.0, 1e6, 1e140):
+        far = border + np.array([[step], [-step]])
+        np.testing.assert_allclose(model.predict_proba(far), expected, rtol=1e-6)
+    assert (expected > 0).all()
+    # Nearer ones still differ.
+    assert (model.predict_proba(border * 0.9) != expected).any()
 
 
 def bad(rows, column, value):

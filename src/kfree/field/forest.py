@@ -39,7 +39,8 @@ class Forest:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """The mean of all trees: (n_rows, n_classes)."""
-        X = _in_single_precision(X)
+        # As scikit-learn's trees compare: in single precision.
+        X = np.asarray(X, dtype=np.float32)
         total = np.zeros((len(X), self.shares.shape[1]))
         rows = np.arange(len(X))
         for root in self.roots:
@@ -68,7 +69,8 @@ def grow(
     The trees are those of scikit-learn's ExtraTreesClassifier with bootstrap samples, one by one:
     on few rows its own work takes as long as the trees.
     """
-    X = _in_single_precision(X)
+    # As scikit-learn's trees compare: in single precision.
+    X = np.ascontiguousarray(X, dtype=np.float32)
     seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=N_TREES)
     with warnings.catch_warnings():
         # The same from every tree; `fit` has said it once.
@@ -86,12 +88,6 @@ def grow(
     # A row that every tree saw; with so many trees that does not happen, unless rows are few.
     total[count == 0.0] = np.bincount(labels, minlength=n_classes) / len(labels)
     return _joined([tree for tree, _ in found]), total / np.maximum(count, 1.0)[:, None]
-
-
-def _in_single_precision(X: np.ndarray) -> np.ndarray:
-    """Rows as scikit-learn's trees compare them; the largest numbers stay on their side."""
-    largest = np.finfo(np.float32).max
-    return np.ascontiguousarray(np.clip(X, -largest, largest), dtype=np.float32)
 
 
 def _grow_one(X: np.ndarray, labels: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
