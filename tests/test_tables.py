@@ -441,6 +441,9 @@ class TestKinds:
             ([datetime.date(1970, 1, 2), datetime.date(1970, 1, 11)], [1, 10]),
             ([pd.Timestamp("1970-01-02"), pd.Timestamp("1970-01-11")], [1, 10]),
             ([pd.Timedelta(hours=12), pd.Timedelta(days=10)], [0.5, 10]),
+            (["9999-12-31", "0001-01-01"], [2_932_896, -719_162]),
+            ([datetime.date(9999, 12, 31), datetime.date(1, 1, 1)], [2_932_896, -719_162]),
+            (["31.12.9999", "01.01.1970"], [2_932_896, 0]),
             (["1970-W02", "1970W03"], [4, 11]),
             (["1970-Q1", "1970-Q2"], [0, 90]),
             (["Q1 1970", "Q2/1970"], [0, 90]),
@@ -551,6 +554,11 @@ class TestKinds:
         for text in ("soon", "10:30"):
             with pytest.raises(TableError, match=f"held dates in fit, .* like '{text}'"):
                 fitted.transform(pd.DataFrame({"a": [text] * 3}))
+
+    def test_a_database_has_a_date_for_what_is_not_known(self):
+        fitted = self.kinds(a=["0000-00-00", "2024-01-31", "2024-02-01", "0000-00-00"] * 10)
+        assert list(fitted.date_formats_) == ["a"]
+        assert "Missing numbers were filled in with the median: 'a' (20 cells)." in fitted.notes_
 
     def test_missing_dates(self):
         fitted = self.kinds(a=["2024-01-01", "2024-02-01", None, "2024-01-15"] * 10)

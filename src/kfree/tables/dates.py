@@ -230,4 +230,6 @@ def on_circle(days: np.ndarray, circle: str) -> np.ndarray:
 def _days(dates: Any) -> np.ndarray:
     import pandas as pd
 
-    return ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=float)
+    # In microseconds, as nanoseconds end in 2262: 9999-12-31 stands for no end in many tables.
+    since = dates.dt.as_unit("us") - pd.Timestamp(0, tz="UTC").as_unit("us")
+    return (since / pd.Timedelta(days=1).as_unit("us")).to_numpy(dtype=float)

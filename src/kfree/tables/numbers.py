@@ -21,6 +21,8 @@ from kfree.tables.messages import TableError
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "n.a.", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "?")
     + ("-", "--", "\u2013", "\u2014", ".", "..")
+    # What a database writes where a date is not known.
+    + ("0000-00-00", "0000-00-00 00:00:00")
     # What a spreadsheet writes where a formula failed.
     + ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 )
