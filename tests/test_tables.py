@@ -189,6 +189,8 @@ class TestReading:
 
 
 WRONG = {
+    "quotes only": ('""\n" "\n', "is empty: it has separators and quotes only"),
+    "blanks and a separator": (" |\n", "no rows below it"),
     "empty": (b"", "is empty"),
     "only blanks": (b"\n \n", "is empty"),
     "only a header": (b"a,b,c\n", "no rows"),
