@@ -228,6 +228,21 @@ def test_a_long_row_far_into_the_file(file):
         read_cells(file("a,b\n" + rows + "1,2,3\n"))
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("end", ["", "\n", "\n5,6\n"])
+def test_a_quote_that_is_never_closed(file, monkeypatch, wide, end):
+    monkeypatch.setattr("kfree.tables.reading.WIDE", 2 if wide else 500)
+    source = file('a,b\n1,2\n3,"4' + end)
+    with pytest.raises(
+        TableError, match=r"regular.*: a quote that opens in (row 3|its last row) is"
+    ):
+        read_cells(source)
+    with pytest.raises(TableError, match="is never closed"):
+        list(read_blocks(source, rows=1))
+    # One that is closed is none, whether or not the last line ends.
+    assert read_cells(file('a,b\n1,2\n3,"4\n"' + end))["b"][1] == "4\n"
+
+
 def test_files_that_cannot_be_opened(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="no such file"):
         read_cells(tmp_path / "absent.csv")
