@@ -16,6 +16,9 @@ RANKS = (1, 2, 5, 13)
 def standardized(X, new):
     mean, scale = X.mean(axis=0), X.std(axis=0)
     scale = np.where(scale == 0, 1.0, scale)
+    # Half the range beyond the training rows a value counts no more.
+    beyond = 0.5 * (X.max(axis=0) - X.min(axis=0))
+    new = np.clip(new, X.min(axis=0) - beyond, X.max(axis=0) + beyond)
     return (new - mean) / scale
 
 

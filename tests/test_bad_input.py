@@ -429,9 +429,24 @@ def test_negative_precomputed_distances():
 
 
 def test_labels_of_two_kinds():
-    y = np.array(["a", 1, "a", 1], dtype=object)
-    with pytest.raises(ValueError, match="y mixes labels"):
-        KFreeClassifier().fit(np.arange(4.0)[:, None], y)
+    # The last begins with a text, the first with a number: scikit-learn tells these apart.
+    for y in ([1, "a", 1, "a"], ["a", 1, "a", 1], ["a", 1, 2, "a"]):
+        with pytest.raises(ValueError, match="y mixes labels"):
+            KFreeClassifier().fit(np.arange(4.0)[:, None], np.array(y, dtype=object))
+
+
+def test_one_class_is_named_as_people_write_it():
+    with pytest.raises(ValueError, match="only one class, 0;"):
+        KFreeClassifier().fit(X, np.zeros(20, dtype=int))
+
+
+@pytest.mark.parametrize(
+    "dates", [pd.date_range("2024", periods=20, tz="UTC"), pd.to_timedelta(np.arange(20), "h")]
+)
+def test_dates_are_refused_by_the_name_of_their_column(dates):
+    refused(lambda: KFreeClassifier().fit(FRAME.assign(due=dates), Y), ["dates", "column 'due'"])
+    days = np.arange(20).astype("M8[D]")[:, None]
+    refused(lambda: KFreeClassifier().fit(days, Y), ["dates", "column 0"])
 
 
 def test_vote_has_no_leave_one_out():

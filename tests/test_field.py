@@ -453,6 +453,20 @@ def test_separated_classes_are_certain():
 # --- Bad input -----------------------------------------------------------------------------------
 
 
+def test_far_rows_count_as_half_a_range_beyond_the_training_rows():
+    model = FieldClassifier().fit(X, Y)
+    half = 0.5 * np.ptp(X, axis=0)
+    border = np.array([X.max(axis=0) + half, X.min(axis=0) - half])
+    expected = model.predict_proba(border)
+    # Beyond single precision, in which trees compare, too: warnings are errors here.
+    for step in (1.0, 1e6, 1e140):
+        far = border + np.array([[step], [-step]])
+        np.testing.assert_allclose(model.predict_proba(far), expected, rtol=1e-6)
+    assert (expected > 0).all()
+    # Nearer ones still differ.
+    assert (model.predict_proba(border * 0.9) != expected).any()
+
+
 def bad(rows, column, value):
     rows = rows.copy()
     rows[3, column] = value

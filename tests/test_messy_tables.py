@@ -237,6 +237,7 @@ class TestRowsThatAreNoData:
         words = ("predict", tmp_path / "m", tmp_path / "n.csv", "-o", tmp_path / "o.csv", "--json")
         told = json.loads(run(*words).stdout)
         assert (told["n_rows"], told["n_predicted"], told["mean_probability"]) == (2, 0, None)
+        assert "0 rows predicted; written to" in run(*words[:-1]).stderr
 
     def test_predict_below_a_title(self, tmp_path):
         assert self.fit(tmp_path, table()).exit_code == 0
@@ -442,6 +443,22 @@ class TestUsualModel:
         assert isinstance(kfree.load(tmp_path / "m")[-1], FieldClassifier)
         size = (tmp_path / "t.csv").stat().st_size
         assert (tmp_path / "m").stat().st_size < 2 * size
+
+
+@pytest.mark.parametrize(
+    ("top", "verdict"), [(0.2, "tell next to nothing"), (0.35, "judge the model by its")]
+)
+def test_fit_says_what_the_shares_alone_achieve(tmp_path, top, verdict):
+    # Rare everywhere, or rare in the upper half and absent below: nowhere is a row rather rare.
+    random = np.random.default_rng(1)
+    numbers = random.uniform(-1, 1, size=300)
+    chance = np.where(numbers > 0, top, 0.2 if top == 0.2 else 0.0)
+    labels = np.where(random.random(300) < chance, "q", "p")
+    pd.DataFrame({"a": numbers, "y": labels}).to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m", "--model", "k")
+    said = run(*words).stdout
+    assert f"p for every row, have an accuracy of {np.mean(labels == 'p'):.3f} and a log" in said
+    assert verdict in said
 
 
 def test_numbers_of_many_columns_are_read_at_once():

@@ -60,6 +60,7 @@ from kfree.report.headline import (
     by_folds,
     calibration_words,
     label_words,
+    missed_notice,
     one_column_notice,
     quality_words,
     tiles,
@@ -385,8 +386,33 @@ def test_the_verdict_follows_the_folds_and_the_labels(report):
     scores[KFREE] = replace(scores[KFREE], accuracy=0.0)
     poor = replace(found, comparison=replace(found.comparison, scores=scores))
     assert "on folds, no better than always saying the commonest class" in verdict(poor)
+    # As often right as the kNN, but surer where it is right.
+    even = replace(found.comparison, n_only_kfree=3, n_only_knn=3)
+    for knn, expected in ((KFREE, False), (KNN, True)):
+        losses = even.log_losses | {KNN: even.log_losses[knn] + (1.0 if expected else 0.0)}
+        beside = verdict(replace(found, comparison=replace(even, log_losses=losses)))
+        assert ("a kNN with a searched k, with better probabilities." in beside) == expected
     alone = replace(found, comparison=None)
     assert verdict(alone).startswith(f"Right for {100 * found.scores.accuracy:.1f}% of the rows.")
+
+
+def test_few_rows_are_too_few_for_a_verdict():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 9.0, 8.0]})
+    found = make_report(frame, list("xyxyz")).findings
+    assert verdict(found).endswith("of the rows. But 5 rows are too few to judge anything by.")
+
+
+def test_classes_that_are_mostly_missed_are_named(report):
+    found = report.findings
+    assert missed_notice(found) == ()
+    counts = found.confusion.sum(axis=1)
+    confusion = np.diag(counts)
+    confusion[1] = [counts[1] - 3, 3, *[0] * (len(counts) - 2)]
+    (notice,) = missed_notice(replace(found, confusion=confusion))
+    name = str(found.classes[1])
+    assert f"recognizes only 3 of the {counts[1]} rows labeled {name!r}. Where" in notice.words
+    # Nothing is added where the whole model is worth nothing, or cannot be judged.
+    assert missed_notice(replace(found, confusion=confusion, comparison=None)) == ()
 
 
 def test_four_tiles_and_the_facts(report):

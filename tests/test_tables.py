@@ -90,6 +90,13 @@ class TestReading:
         assert frame.to_dict("list") == read_cells(file(PLAIN)).to_dict("list")
         assert list(frame.columns) == ["a", "b", "kind"]
 
+    def test_cells_longer_than_python_allows(self, file):
+        frame = read_cells(
+            file("a,text,kind\n" + "".join(f"{i},{'x' * 140_000},p\n" for i in "12"))
+        )
+        assert list(frame.columns) == ["a", "text", "kind"]
+        assert frame["a"].tolist() == ["1", "2"]
+
     def test_separator_inside_quotes(self, file):
         frame = read_cells(file('name;n\n"one, two";1\n"three; four";2\n'))
         assert frame["name"].tolist() == ["one, two", "three; four"]
@@ -182,6 +189,8 @@ class TestReading:
 
 
 WRONG = {
+    "quotes only": ('""\n" "\n', "is empty: it has separators and quotes only"),
+    "blanks and a separator": (" |\n", "no rows below it"),
     "empty": (b"", "is empty"),
     "only blanks": (b"\n \n", "is empty"),
     "only a header": (b"a,b,c\n", "no rows"),
@@ -217,6 +226,21 @@ def test_a_long_row_far_into_the_file(file):
     rows = "1,2\n" * 100_000
     with pytest.raises(TableError, match="line 100002"):
         read_cells(file("a,b\n" + rows + "1,2,3\n"))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("end", ["", "\n", "\n5,6\n"])
+def test_a_quote_that_is_never_closed(file, monkeypatch, wide, end):
+    monkeypatch.setattr("kfree.tables.reading.WIDE", 2 if wide else 500)
+    source = file('a,b\n1,2\n3,"4' + end)
+    with pytest.raises(
+        TableError, match=r"regular.*: a quote that opens in (row 3|its last row) is"
+    ):
+        read_cells(source)
+    with pytest.raises(TableError, match="is never closed"):
+        list(read_blocks(source, rows=1))
+    # One that is closed is none, whether or not the last line ends.
+    assert read_cells(file('a,b\n1,2\n3,"4\n"' + end))["b"][1] == "4\n"
 
 
 def test_files_that_cannot_be_opened(tmp_path, monkeypatch):
@@ -276,6 +300,27 @@ class TestTarget:
         prices = [f"${i}.50" for i in range(40)]
         with pytest.raises(TableError, match="40 different values in 40 rows"):
             split_target(pd.DataFrame({"x": range(40), "y": prices}), "y")
+
+    def test_codes_keep_their_zeros(self):
+        frame = pd.DataFrame({"a": range(4), "y": ["01", "1", "007", "01"]})
+        assert split_target(frame, "y", say=[].append)[1].tolist() == ["01", "1", "007", "01"]
+
+    def test_what_counts_as_missing_is_named(self):
+        frame = pd.DataFrame({"a": range(5), "y": ["p", "q", "None", "None", ""]})
+        said = []
+        split_target(frame, "y", say=said.append)
+        assert (
+            "3 rows have no label in 'y' and were left out; 'None' (2 cells) counts as missing: "
+            "write a class another way." in said
+        )
+        with pytest.raises(TableError, match=r"at least two are needed; 'None' \(2 cells\) counts"):
+            split_target(frame[frame["y"] != "q"], "y", say=said.append)
+
+    def test_accents_in_two_encodings(self):
+        frame = pd.DataFrame({"a": range(4), "y": ["caf\u00e9", "cafe\u0301", "bar", "bar"]})
+        said = []
+        assert split_target(frame, "y", say=said.append)[1].tolist()[:2] == ["caf\u00e9"] * 2
+        assert any("differ by how accents are encoded only were taken as one" in s for s in said)
 
     def test_a_text_of_any_length_is_no_name_of_a_class(self):
         frame = pd.DataFrame({"x": range(40), "y": ["short", "L" * 300_000] * 20})
@@ -413,6 +458,23 @@ class TestKinds:
             ([datetime.date(1970, 1, 2), datetime.date(1970, 1, 11)], [1, 10]),
             ([pd.Timestamp("1970-01-02"), pd.Timestamp("1970-01-11")], [1, 10]),
             ([pd.Timedelta(hours=12), pd.Timedelta(days=10)], [0.5, 10]),
+            (["9999-12-31", "0001-01-01"], [2_932_896, -719_162]),
+            ([datetime.date(9999, 12, 31), datetime.date(1, 1, 1)], [2_932_896, -719_162]),
+            (["31.12.9999", "01.01.1970"], [2_932_896, 0]),
+            (["1970-W02", "1970W03"], [4, 11]),
+            (["1970-Q1", "1970-Q2"], [0, 90]),
+            (["Q1 1970", "Q2/1970"], [0, 90]),
+            (["Fri, 02 Jan 1970 12:00:00 GMT", "Sun, 11 Jan 1970 00:00:00 GMT"], [1.5, 10]),
+            (["Friday, January 2, 1970", "Sunday, January 11, 1970"], [1, 10]),
+            (["1970-01-02 12:00:00 UTC", "1970-01-11 00:00:00.5 UTC"], [1.5, 10 + 0.5 / 86_400]),
+            (["19700102T120000", "19700111T000000Z"], [1.5, 10]),
+            (["36:00:00", "2:00:00.5"], [1.5, (2 + 0.5 / 3600) / 24]),
+            (["89:30", "0:30"], [89.5 / 24, 0.5 / 24]),
+            (["2 days 12:00:00", "-1 days +12:00:00"], [2.5, -0.5]),
+            (["2 days, 12:00:00", "1 day, 0:00:00"], [2.5, 1]),
+            (["PT36H", "P1DT12H30M15S"], [1.5, 1.5 + (30 + 15 / 60) / 1440]),
+            (["1h 30m", "3 days"], [1.5 / 24, 3]),
+            (["90 min", "1 week"], [1.5 / 24, 7]),
         ],
     )
     def test_dates_are_days(self, values, days):
@@ -420,6 +482,35 @@ class TestKinds:
         assert list(fitted.date_formats_) == ["a"]
         assert fitted.center_[0] == pytest.approx(np.mean(days))
         assert any("days" in note for note in fitted.notes_)
+
+    @pytest.mark.parametrize(
+        "values",
+        [["1234-Q1", "1235-Q7"], ["5 XL", "6 months"], ["Sun Tan 3", "1A 2B"], ["P", "PT"]],
+    )
+    def test_codes_are_no_dates_or_durations(self, values):
+        assert not self.kinds(a=values * 20).date_formats_
+
+    def test_durations_have_no_weekday(self, tmp_path):
+        rng = np.random.default_rng(0)
+        days = rng.integers(0, 70, 400)
+        clocks = [f"{24 * day}:00:00" for day in days]
+        for values in (clocks, pd.to_timedelta(days, "D")):
+            fitted = TablePreparation().fit(pd.DataFrame({"took": values}), days % 7 == 0)
+            assert fitted.circles_ == []
+            assert "1 column of durations, taken as days: 'took'." in fitted.notes_
+        # And they are not read as dates in a new table.
+        with pytest.raises(TableError, match="held durations in fit, but has none here"):
+            fitted.transform(pd.DataFrame({"took": ["2024-01-31", "2024-02-01"]}))
+
+    def test_numbers_that_begin_with_zeros(self):
+        fitted = TablePreparation().fit(pd.DataFrame({"zip": ["01067", "80331", "10115"] * 9}))
+        assert any("such as '01067'" in note and "--categorical" in note for note in fitted.notes_)
+        fitted = TablePreparation().fit(pd.DataFrame({"a": ["0.5", "0", "10"] * 9}))
+        assert not any("--categorical" in note for note in fitted.notes_)
+
+    def test_one_category_in_two_encodings(self):
+        fitted = self.kinds(a=["caf\u00e9", "cafe\u0301", "bar", "bar"] * 10)
+        assert fitted.values_["a"] == ["bar", "caf\u00e9"]
 
     def test_dates_in_several_formats(self):
         # Every row has a value of its own, and is still no identifier.
@@ -480,6 +571,11 @@ class TestKinds:
         for text in ("soon", "10:30"):
             with pytest.raises(TableError, match=f"held dates in fit, .* like '{text}'"):
                 fitted.transform(pd.DataFrame({"a": [text] * 3}))
+
+    def test_a_database_has_a_date_for_what_is_not_known(self):
+        fitted = self.kinds(a=["0000-00-00", "2024-01-31", "2024-02-01", "0000-00-00"] * 10)
+        assert list(fitted.date_formats_) == ["a"]
+        assert "Missing numbers were filled in with the median: 'a' (20 cells)." in fitted.notes_
 
     def test_missing_dates(self):
         fitted = self.kinds(a=["2024-01-01", "2024-02-01", None, "2024-01-15"] * 10)

@@ -182,6 +182,32 @@ class TestNothingIsOverwritten:
         assert "has the ending of a spreadsheet, which kfree does not write" in result.stderr
         assert not {"p.xlsx", "m.XLS"} & {path.name for path in files.iterdir()}
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "predict m.kfree t.csv -o p.json",
+            "predict m.kfree t.csv -o p.csv.BZ2",
+            "audit t.csv -t y -o s.parquet.gz",
+            "report t.csv -t y -o r.pdf",
+        ],
+    )
+    def test_nothing_is_written_under_a_foreign_ending(self, files, words):
+        result = run(*words.split())
+        assert result.exit_code == 1
+        assert "has the ending of something that kfree does not write" in result.stderr
+        assert not (files / words.split()[-1]).exists()
+
+    def test_marks_that_exclude_each_other(self, files):
+        marks = ("--decimal", ",", "--thousands", ",")
+        result = run("fit", "t.csv", "-t", "y", "-o", "m2.kfree", *marks)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("kfree fit: ',' cannot be the decimal mark and set")
+
+    def test_an_output_without_a_name(self, files):
+        result = run("predict", "m.kfree", "t.csv", "-o", "")
+        assert result.exit_code == 1
+        assert result.stderr == "kfree predict: --output needs the name of a file.\n"
+
     def test_behind_standard_input_and_output(self, files):
         before = (files / "t.csv").read_bytes()
         for line in (

@@ -16,7 +16,10 @@ from kfree.commands.options import STANDARD
 from kfree.plain_text import quoted
 from kfree.tables import TableError
 
+# Endings of what kfree does not write: under them a file would not open, or not as what it is.
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
+OTHERS = (".json", ".jsonl", ".feather", ".arrow", ".orc", ".pkl", ".pdf", ".doc", ".docx")
+PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".parquet.gz")
 
 
 def check_output(
@@ -42,11 +45,7 @@ def check_output(
     """
     if as_json and str(output) == STANDARD:
         raise typer.BadParameter("--json and --output - would both write to standard output.")
-    if Path(output).suffix.lower() in SPREADSHEETS:
-        raise TableError(
-            f"{_name(output, 'Standard output')} has the ending of a spreadsheet, which kfree does "
-            "not write; a table that ends in .csv opens in a spreadsheet too."
-        )
+    _refuse_ending(output)
     target = _identity(output, standard=1)
     for source in inputs:
         if target is not None and target == _identity(source, standard=0):
@@ -56,6 +55,23 @@ def check_output(
             )
     if str(output) != STANDARD and not folder:
         check_writable(output)
+
+
+def _refuse_ending(output: str | Path) -> None:
+    """Raise if the name of an output is empty, or promises what is not written."""
+    name = _name(output, "Standard output")
+    if not str(output):
+        raise TableError("--output needs the name of a file.")
+    if str(output).lower().endswith(SPREADSHEETS):
+        raise TableError(
+            f"{name} has the ending of a spreadsheet, which kfree does not write; a table that "
+            "ends in .csv opens in a spreadsheet too."
+        )
+    if str(output).lower().endswith((*OTHERS, *PACKED)):
+        raise TableError(
+            f"{name} has the ending of something that kfree does not write; tables end in .csv, "
+            ".tsv, .csv.gz, .tsv.gz or .parquet, a report in .html and a model in .kfree."
+        )
 
 
 def standard_output() -> BinaryIO:

@@ -5,17 +5,27 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from kfree.classifier import KFreeClassifier
 from kfree.commands import options
 from kfree.commands.files import check_output
 from kfree.commands.k_bars import LEVEL, bars, credible_k, in_words
-from kfree.commands.learning import fit_model, leave_one_out, make_model, preparation, read_task
+from kfree.commands.learning import (
+    Task,
+    fit_model,
+    leave_one_out,
+    make_model,
+    preparation,
+    read_task,
+)
 from kfree.commands.telling import show, show_json
+from kfree.evaluation.scores import Scores
 from kfree.field.estimator import FieldClassifier
 from kfree.field.leave_one_out import FEW_ROWS
 from kfree.persistence import save
+from kfree.plain_text import shown
 
 # With fewer rows to a class, on average, leave-one-out by the field was seen to be too hopeful,
 # unless rows are so few that it refits.
@@ -72,6 +82,7 @@ def fit(
         f"  accuracy {scores.accuracy:.3f}, macro F-measure {scores.f_measure:.3f}, "
         f"log loss {scores.log_loss:.3f}"
     )
+    _tell_beside_shares(task, scores)
     few = FEW_ROWS < len(task.labels) < FEW * len(task.class_counts)
     if isinstance(classifier, FieldClassifier) and few:
         show(
@@ -79,6 +90,29 @@ def fit(
             "rows that the model has not seen."
         )
     show(f"\nThe model is in {output}.")
+
+
+def _tell_beside_shares(task: Task, scores: Scores) -> None:
+    """What the shares of the classes alone achieve, where the model names no more rows correctly.
+
+    Of labels that nothing tells, each row is predicted wrongly more often than by chance: without
+    it, its own class is a little rarer.
+    """
+    counts = task.class_counts
+    most = max(counts, key=counts.__getitem__)
+    shares = np.array(list(counts.values())) / len(task.labels)
+    if scores.accuracy > shares.max():
+        return
+    loss = -float((shares * np.log(shares)).sum())
+    verdict = (
+        "the columns tell next to nothing of the labels"
+        if scores.log_loss >= loss
+        else "judge the model by its probabilities"
+    )
+    show(
+        f"  The shares of the classes alone, {shown(most)} for every row, have an accuracy of "
+        f"{shares.max():.3f} and a log loss of {loss:.3f}: {verdict}."
+    )
 
 
 def _tell_about_k(classifier: Any) -> None:

@@ -95,7 +95,8 @@ def predict(
         say(f"Note: {note}", style="yellow")
     if output != options.STANDARD:
         first = ", ".join(f"{shown(name)}: {n:,}" for name, n in predicted.most_common(8))
-        say(f"{count(n_predicted, 'row')} predicted ({first}); written to {output}.")
+        classes = f" ({first})" if first else ""
+        say(f"{count(n_predicted, 'row')} predicted{classes}; written to {output}.")
 
 
 def _to_the_last(blocks: Iterator[Any]) -> Iterator[tuple[Any, bool]]:

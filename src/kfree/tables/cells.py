@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class Cells:
         Without surrounding blanks; None where the cell is empty.
     numbers : ndarray of shape (n_rows,)
     days : ndarray of shape (n_rows,)
+    durations : bool
+        The days are how long something took, not when it was.
     strange : str
         Why the cells can be none of these.
     """
@@ -37,6 +40,7 @@ class Cells:
     texts: list[str | None] | None = None
     numbers: np.ndarray | None = None
     days: np.ndarray | None = None
+    durations: bool = False
     strange: str = ""
 
     @property
@@ -86,7 +90,8 @@ def cells_of_column(column: Any, *, category: bool = False) -> Cells:
 
     name, dtype = str(column.name), column.dtype
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return Cells(name, days=dates.days_of_values(column))
+        durations = types.is_timedelta64_dtype(dtype)
+        return Cells(name, days=dates.days_of_values(column), durations=durations)
     if category or types.is_bool_dtype(dtype):
         return Cells(name, texts=as_texts(column))
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
@@ -101,7 +106,7 @@ def cells_of_column(column: Any, *, category: bool = False) -> Cells:
         if not isinstance(first, str | bool | int | float | np.generic) and not hasattr(
             first, "as_tuple"
         ):
-            kind = type(first).__name__
+            kind = "list" if isinstance(first, np.ndarray) else type(first).__name__
             return Cells(name, strange=f"its cells, of the type {kind}, are no numbers or texts")
     return Cells(name, texts=as_texts(column))
 
@@ -110,15 +115,21 @@ def as_texts(column: Any) -> list[str | None]:
     """The cells of a pandas.Series as texts without surrounding blanks, None where they are empty.
 
     5 and 5.0 are the same text, as are true, TRUE and True: which of them a reader sees depends on
-    the other cells of the column.
+    the other cells of the column. So are the two ways to encode a letter with an accent, which look
+    alike.
     """
     values = column.to_numpy(dtype=object, na_value=None)
     return [_one_text(value) for value in values]
 
 
+def composed(text: str) -> str:
+    """The text with ü as one letter, as most programs write it, and not as u with dots after it."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def _one_text(value: Any) -> str | None:
     if isinstance(value, str):
-        text = value.strip()
+        text = composed(value.strip())
         if text in MISSING:
             return None
         return text.capitalize() if text.lower() in ("true", "false") else text

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from kfree.tables import durations
+
 # How days are written, with a pattern that keeps numbers from being read as dates.
 DAYS = {
     "%d.%m.%Y": r"\d{1,2}\.\d{1,2}\.\d{4}",
@@ -35,19 +37,31 @@ CLOCKS = {
     "%I:%M %p": r"\d{1,2}:\d{2} [A-Za-z]{2}",
     "%I:%M:%S %p": r"\d{1,2}:\d{2}:\d{2} [A-Za-z]{2}",
 }
+# What is no day of its own, but the first one of it is taken.
+WEEK, QUARTER = "week", "quarter"
+# How long something took.
+DURATION = "duration"
 DATES = {
     date_format: re.compile(pattern)
     for date_format, pattern in {
-        "ISO8601": r"\d{4}-\d{2}-\d{2}([A-Za-z ]\d{2}:\d{2}.*)?",
+        "ISO8601": r"\d{4}-\d{2}-\d{2}([A-Za-z ]\d{2}:\d{2}.*)?|\d{8}[A-Za-z]\d{6}.*",
         "%Y-%m": r"\d{4}-\d{2}",
         "%b %Y": r"[A-Za-z]{3} \d{4}",
         "%B %Y": r"[A-Za-z]{3,9} \d{4}",
         "%b-%y": r"[A-Za-z]{3}-\d{2}",
         **DAYS,
         **{f"{day} {clock}": rf"{DAYS[day]} {CLOCKS[clock]}" for day in DAYS for clock in CLOCKS},
+        WEEK: r"\d{4}-?[A-Za-z]\d{2}",
+        QUARTER: r"\d{4}[- ]?[A-Za-z]\d|[A-Za-z]\d[-/ ]?\d{4}",
         **CLOCKS,
+        DURATION: durations.PATTERN,
     }.items()
 }
+# None of these is a day, which several ways of writing dates and new ones could share.
+NO_DAYS = {*CLOCKS, DURATION}
+# Wednesday, January 31, 2024; Wed, 31 Jan 2024 14:30:00 GMT; 2024-01-31 14:30:00 UTC.
+WEEKDAY = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}\.?,? +(?=[\dA-Z])")
+ZONE = re.compile(r"(?<=\d) (UTC|GMT|Z)$")
 # Between the formats of a column whose dates are written in several ways.
 BAR = "|"
 # What a date looks like: 00.00.0000. A column of dates has few such shapes, free text has many.
@@ -68,6 +82,11 @@ CIRCLES = {"weekday": (7.0, 14.0), "season": (365.2425, 366.0), "time of day": (
 WEEK_BEGINS = 3.0
 
 
+def noun_of(date_format: str) -> str:
+    """What a cell of a format is."""
+    return "duration" if date_format == DURATION else "date"
+
+
 def find_format(texts: Sequence[str], most: float) -> str | None:
     """How texts write dates; None if fewer than the share `most` are dates.
 
@@ -75,6 +94,7 @@ def find_format(texts: Sequence[str], most: float) -> str | None:
     fits. Month/day/year and day/month/year are never among the same.
     """
     needed = most * len(texts)
+    texts = [_without_weekday(text) for text in texts]
     shapes = Counter(text[:LONGEST_SHAPE].translate(SHAPE) for text in texts).most_common(
         MOST_SHAPES
     )
@@ -93,7 +113,7 @@ def find_format(texts: Sequence[str], most: float) -> str | None:
     together, there = [], np.zeros(len(texts), dtype=bool)
     for date_format, found in days.items():
         more = np.isfinite(found) & ~there
-        if more.any() and date_format not in weaker and date_format not in CLOCKS:
+        if more.any() and date_format not in weaker and date_format not in NO_DAYS:
             together.append(date_format)
             there |= more
     return BAR.join(together) if there.sum() >= needed else None
@@ -101,8 +121,8 @@ def find_format(texts: Sequence[str], most: float) -> str | None:
 
 def find_other_format(texts: Sequence[str], most: float, fitted: str) -> str | None:
     """How texts write dates that `fit` saw in the format `fitted`; None if these are no dates."""
-    found = find_format(texts, most) if texts else None
-    if found is None or found in CLOCKS:
+    found = find_format(texts, most) if texts and fitted not in NO_DAYS else None
+    if found is None or found in NO_DAYS:
         return None
     if is_month_first(fitted) and reads_both_ways(texts, found):
         return month_first(found)
@@ -133,13 +153,39 @@ def days_of_texts(texts: Sequence[str | None], date_format: str) -> np.ndarray:
     import pandas as pd
 
     days = np.full(len(texts), np.nan)
+    texts = [None if text is None else _without_weekday(text) for text in texts]
     for part in date_format.split(BAR):
         fits = DATES[part].fullmatch
         rest = [i for i, t in enumerate(texts) if t is not None and np.isnan(days[i]) and fits(t)]
         if rest:
             cells = pd.Series([texts[i] for i in rest], dtype=object)
-            days[rest] = _days(pd.to_datetime(cells, format=part, errors="coerce", utc=True))
+            days[rest] = _days_written(cells, part)
     return days
+
+
+def _without_weekday(text: str) -> str:
+    """A date without its weekday, and without the time zone UTC, in which all are read."""
+    if text[:1].isalpha():
+        text = WEEKDAY.sub("", text, count=1) if WEEKDAY.match(text) else text
+    return ZONE.sub("", text) if text[-1:] in "CTZ" else text
+
+
+def _days_written(cells: Any, date_format: str) -> np.ndarray:
+    """The days of a pandas.Series of texts that look like dates of one format."""
+    import pandas as pd
+
+    if date_format == DURATION:
+        return durations.days_of_durations(cells)
+    if date_format == WEEK:
+        cells = cells.str.replace(r"^((?:19|20)\d\d)-?[Ww](\d\d)$", r"\1-W\2-1", regex=True)
+        date_format = "%G-W%V-%u"
+    if date_format == QUARTER:
+        parts = cells.str.extract(
+            r"^((?:19|20)\d\d)?[-/ ]?[Qq]([1-4])[-/ ]?((?:19|20)\d\d)?$"
+        ).fillna("")
+        month = parts[1].map({str(i): f"-{3 * i - 2:02d}" for i in range(1, 5)}).fillna("")
+        cells, date_format = parts[0] + parts[2] + month, "%Y-%m"
+    return _days(pd.to_datetime(cells, format=date_format, errors="coerce", utc=True))
 
 
 def days_of_values(column: Any) -> np.ndarray:
@@ -184,4 +230,6 @@ def on_circle(days: np.ndarray, circle: str) -> np.ndarray:
 def _days(dates: Any) -> np.ndarray:
     import pandas as pd
 
-    return ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=float)
+    # In microseconds, as nanoseconds end in 2262: 9999-12-31 stands for no end in many tables.
+    since = dates.dt.as_unit("us") - pd.Timestamp(0, tz="UTC").as_unit("us")
+    return (since / pd.Timedelta(days=1).as_unit("us")).to_numpy(dtype=float)

@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 
@@ -78,6 +79,8 @@ def detect(head: bytes, whole: bool, name: str) -> Format:
         ((_rows(text, separator), separator) for separator in separators),
         key=lambda pair: _regularity(pair[0]),
     )
+    if not rows:
+        raise TableError(f"{name} is empty: it has separators and quotes only.")
     header, data = [field.strip() for field in rows[0]], rows[1:]
     longer = bool(data) and all(len(row) == len(header) + 1 for row in data)
     trailing = longer and all(row[-1].strip() == "" for row in data)
@@ -114,6 +117,7 @@ def _decoded(head: bytes, name: str) -> tuple[str, str]:
 
 
 def _rows(text: str, separator: str) -> list[list[str]]:
+    csv.field_size_limit(sys.maxsize)  # Python's own is half of what is looked at
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
         return [row for row in reader if any(field.strip() for field in row)]
@@ -123,9 +127,9 @@ def _rows(text: str, separator: str) -> list[list[str]]:
 
 def _regularity(rows: list[list[str]]) -> tuple[float, int]:
     """How well a separator fits: the share of rows as long as the first; then how many fields."""
-    n_fields = len(rows[0])
-    if n_fields == 1:
-        return 0.0, 1
+    n_fields = len(rows[0]) if rows else 0
+    if n_fields <= 1:
+        return 0.0, n_fields
     alike = sum(len(row) in (n_fields, n_fields + 1) for row in rows)
     return alike / len(rows), n_fields
 

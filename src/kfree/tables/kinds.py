@@ -36,6 +36,8 @@ IDENTIFIER = re.compile(
 # Of these names a column is an identifier although some rows share a value, as visits of one
 # person do; a number or an index may be a quantity.
 NAMED = re.compile(r"(.*[\s_.-])?(id|uid|uuid|guid)|.*[a-z](ID|Id)")
+# 01067 and 007.
+CODE = re.compile(r"0\d+")
 BY_NAME = "by its name an identifier"
 
 
@@ -58,6 +60,7 @@ class Column:
     reading: Reading | None = None
     example: str = ""  # a number that is not written as a computer writes it
     example_value: float = 0.0
+    code: str = ""  # a number that begins with zeros, as codes do
     # Currencies, if there are several; "%" and "" if some numbers only are percentages.
     signs: tuple[str, ...] = ()
 
@@ -88,7 +91,8 @@ def judge(
     if cells.strange:
         return Column(name, "left out", cells.strange)
     if cells.days is not None:
-        return _unless_constant(Column(name, "date"), cells.days)
+        date_format = dates.DURATION if cells.durations else ""
+        return _unless_constant(Column(name, "date", date_format=date_format), cells.days)
     if cells.numbers is not None:
         if np.isnan(cells.numbers).all():
             return Column(name, "left out", "it is empty")
@@ -105,14 +109,16 @@ def judge(
         numbers, reading = read
         found = Column(name, "number", style=reading.style, reading=reading, unit=unit)
         found = replace(found, **_wrong(texts, numbers), **_example(texts, numbers, found))
+        code = next((text for text in present if CODE.fullmatch(text)), "")
+        found = replace(found, code=code)
         if found.example:
             found = replace(found, signs=_contradicting(texts))
         return _judge_numbers(numbers, found, keep)
-    date_format = dates.find_format(present, MOST)
-    if date_format is not None:
-        days = dates.days_of_texts(texts, date_format)
-        found = Column(name, "date", date_format=date_format, **_wrong(texts, days))
-        found = replace(found, either_date=dates.reads_both_ways(present, date_format))
+    written = dates.find_format(present, MOST)
+    if written is not None:
+        days = dates.days_of_texts(texts, written)
+        found = Column(name, "date", date_format=written, **_wrong(texts, days))
+        found = replace(found, either_date=dates.reads_both_ways(present, written))
         return _unless_constant(found, days)
     n_values = len(set(present))
     own = n_values == len(present) and len(present) >= FEWEST_ROWS_IN_ORDER

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kfree.plain_text import quoted
 from kfree.tables.categories import MOST_CATEGORIES
-from kfree.tables.dates import BAR, CLOCKS, is_month_first, month_first
+from kfree.tables.dates import BAR, CLOCKS, DURATION, is_month_first, month_first, noun_of
 from kfree.tables.kinds import Column, is_named_so
 from kfree.tables.messages import cells_of, count, joined, listed, not_read
 
@@ -29,7 +29,8 @@ def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> lis
     found = []
     numbers, dates = _of(columns, "number"), _of(columns, "date")
     times = [column for column in dates if column.date_format in CLOCKS]
-    dates = [column for column in dates if column.date_format not in CLOCKS]
+    durations = [column for column in dates if column.date_format == DURATION]
+    dates = [c for c in dates if c.date_format not in CLOCKS and c.date_format != DURATION]
     categories, texts = _of(columns, "category"), _of(columns, "text")
     named = [column.name for column in columns if column.kind != "left out"]
     named = [name for name in named if is_named_so(name)]
@@ -59,6 +60,11 @@ def _kinds(columns: Sequence[Column], circles: Sequence[tuple[str, str]]) -> lis
         found.append(
             f"{count(len(times), 'column')} of times of day: "
             f"{listed(column.name for column in times)}."
+        )
+    if durations:
+        found.append(
+            f"{count(len(durations), 'column')} of durations, taken as days: "
+            f"{listed(column.name for column in durations)}."
         )
     if circles:
         each = [
@@ -107,12 +113,17 @@ def _readings(columns: Sequence[Column]) -> list[str]:
                 f"{name} has points and commas that cannot both be decimal marks; "
                 f"{quoted(column.reading.style.decimal)} was taken as the decimal mark."
             )
+        if column.code:
+            found.append(
+                f"{name} has numbers that begin with zeros, such as {quoted(column.code)}: they "
+                "were taken as numbers; --categorical takes them as codes."
+            )
         if column.signs:
             found.append(_signs(column, name))
         if column.kind == "date":
             found += _dates(column, name)
         if column.n_unreadable:
-            noun = "number" if column.kind == "number" else "date"
+            noun = "number" if column.kind == "number" else noun_of(column.date_format)
             found.append(not_read(column.name, column.n_unreadable, noun, column.unreadable))
     return found
 

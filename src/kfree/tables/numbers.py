@@ -14,12 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfree.plain_text import quoted
 from kfree.tables.messages import TableError
 
 # A cell with one of these texts is empty.
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "n.a.", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "?")
     + ("-", "--", "\u2013", "\u2014", ".", "..")
+    # What a database writes where a date is not known.
+    + ("0000-00-00", "0000-00-00 00:00:00")
     # What a spreadsheet writes where a formula failed.
     + ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 )
@@ -109,7 +112,9 @@ def given_style(decimal: str | None, thousands: str | None) -> Style | None:
     if thousands is None:
         thousands = OTHER[decimal]
     if thousands == decimal:
-        raise TableError(f"{decimal!r} cannot be the decimal mark and set thousands apart.")
+        raise TableError(
+            f"{quoted(str(decimal))} cannot be the decimal mark and set thousands apart."
+        )
     # Spaces and apostrophes are read in every style.
     return Style(decimal, thousands if thousands in OTHER else "")
 

@@ -368,7 +368,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         place = {name: j for j, name in enumerate(self.numbers_)}
         self.circles_ = [
             (name, circle)
-            for name in (self.date_formats_ if y is not None else ())
+            for name, date_format in (self.date_formats_.items() if y is not None else ())
+            if date_format != dates.DURATION
             for circle in dates.circles_of(table[:, place[name]])
             if tells(dates.on_circle(table[:, place[name]], circle), y)
         ]
@@ -402,7 +403,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         read = read_columns(texts, given, hints)
         table = np.empty((len(frame), len(self.numbers_)))
         for j, (name, found) in enumerate(cells.items()):
-            noun = "date" if name in self.date_formats_ else "number"
+            noun = "number"
+            if name in self.date_formats_:
+                noun = dates.noun_of(self.date_formats_[name])
             if found.strange:
                 raise TableError(f"The column {quoted(name)} held {noun}s in fit; {found.strange}.")
             values = self._values(found, read)

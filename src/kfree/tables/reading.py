@@ -7,11 +7,12 @@ import errno
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -31,6 +32,8 @@ GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 # The column that a separator at the end of each row makes; no other can have this name.
 AFTER_LAST = "\0"
+# A line that is added to the last one: where it is found in a cell, the cell did not end.
+END = "\x1aend\x1a"
 
 
 def read_cells(source: str | Path) -> pd.DataFrame:
@@ -130,8 +133,7 @@ def _wide_blocks(lines: io.TextIOWrapper, form: Format, rows: int | None) -> Ite
 
     n_columns = len(form.names)
     csv.field_size_limit(sys.maxsize)
-    reader = csv.reader(lines, delimiter=form.separator, skipinitialspace=True)
-    filled = (row for row in reader if len(row) > 1 or any(row))
+    filled = _filled_rows(lines, form.separator)
     for _ in range(form.n_above + 1):
         next(filled)  # the header
     start = 0
@@ -152,6 +154,20 @@ def _wide_blocks(lines: io.TextIOWrapper, form: Format, rows: int | None) -> Ite
         names = pd.Index(form.names, dtype=object)
         yield pd.DataFrame(cells, columns=names, index=index, dtype=object)
         start += len(block)
+
+
+def _filled_rows(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The rows that are not empty; raises where a quote is never closed, which csv passes over."""
+    reader = csv.reader(chain(lines, [END]), delimiter=separator, skipinitialspace=True)
+    for row in reader:
+        if row == [END]:
+            return
+        if row and row[-1].endswith(END):
+            raise TableError(
+                "The table is not regular: a quote that opens in its last row is never closed."
+            )
+        if len(row) > 1 or any(row):
+            yield row
 
 
 def _parquet_blocks(
@@ -233,6 +249,9 @@ def _telling(name: str) -> Iterator[None]:
         raise TableError(f"{name} is empty.") from None
     except ParserError as error:
         what = str(error).removeprefix("Error tokenizing data. C error: ").strip().rstrip(".")
+        inside = re.fullmatch(r"EOF inside string starting at row (\d+)", what)
+        if inside:
+            what = f"a quote that opens in row {int(inside[1]) + 1} is never closed"
         what = shown(what, 200)
         raise TableError(f"{name} is not a regular table: {what}.") from None
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from kfree.plain_text import quoted
-from kfree.tables.cells import Cells, as_frame, cells_of_column, stands_below
-from kfree.tables.messages import TableError, TableWarning, count, listed, nearest
+from kfree.tables.cells import Cells, as_frame, cells_of_column, composed, stands_below
+from kfree.tables.kinds import CODE
+from kfree.tables.messages import TableError, TableWarning, cells_of, count, listed, nearest
 from kfree.tables.numbers import POINT, WRITTEN, read_columns, signs_of
 
 # From how many different values on, and from which share of the rows on, a column of whole numbers
@@ -78,16 +80,17 @@ def split_target(
             "classes without an order; if they are a quantity, put them into a few classes, or use "
             "a regression."
         )
+    words = _words_for_missing(frame.loc[~there, target])
     if len(values) == 1:
         raise TableError(
             f"The column {quoted(target)} has only one class, {quoted(values[0])}; "
-            "at least two are needed."
+            f"at least two are needed{words}."
         )
     if not there.all():
         n_without = int((~there).sum())
         say(
             f"{count(n_without, 'row has', 'rows have')} no label in {quoted(target)} and "
-            f"{'was' if n_without == 1 else 'were'} left out."
+            f"{'was' if n_without == 1 else 'were'} left out{words}."
         )
     single = values[counts == 1]
     if len(single):
@@ -97,6 +100,14 @@ def split_target(
             else f"The classes {listed(single)} have a single row each."
         )
     return frame.loc[there].drop(columns=target), labels
+
+
+def _words_for_missing(column: Any) -> str:
+    """What stands in cells that count as missing: None may be a class to the owner of the table."""
+    counts = Counter(cell.strip() for cell in column if isinstance(cell, str) and cell.strip())
+    if not counts:
+        return ""
+    return f"; {cells_of(dict(counts.most_common()))} counts as missing: write a class another way"
 
 
 def _no_such_column(target: str, frame: Any) -> str:
@@ -142,8 +153,11 @@ def _labels_of(
     _say_alike(column, there, target, say)
     hints = {target: frame.attrs.get("decimal", POINT)}
     numbers = read_columns({target: texts}, None, hints)[target][0][there]
-    # Classes called 10% and 20% are names, as $5 is.
-    if there.any() and not np.isnan(numbers).any() and set(signs_of(texts)) <= {""}:
+    # Classes called 10% and 20% are names, as $5 and 007 are.
+    are_names = not set(signs_of(texts)) <= {""} or any(
+        CODE.fullmatch(text or "") for text in texts
+    )
+    if there.any() and not np.isnan(numbers).any() and not are_names:
         return _whole(numbers, target), there
     longest = max((text for text in texts if text is not None), key=len, default="")
     if len(longest) > LONGEST_LABEL:
@@ -159,13 +173,16 @@ def _labels_of(
 def _say_alike(column: Any, there: np.ndarray, target: str, say: Callable[[str], Any]) -> None:
     """Say which labels differ by surrounding spaces only, or by capital letters only.
 
-    The first are one class, the others are not: nobody but the owner knows whether they should be.
+    The first are one class, as are those whose accents are encoded in two ways. The others are not:
+    nobody but the owner knows whether they should be.
     """
     labels = {label for label in column.to_numpy(dtype=object)[there] if isinstance(label, str)}
     stripped = {label.strip() for label in labels}
+    alike = {composed(label) for label in stripped}
     for spelled, by, verdict in (
         (_spellings(labels, str.strip), "surrounding spaces", "were taken as one class"),
-        (_spellings(stripped, str.casefold), "capital letters", "are classes of their own"),
+        (_spellings(stripped, composed), "how accents are encoded", "were taken as one class"),
+        (_spellings(alike, str.casefold), "capital letters", "are classes of their own"),
     ):
         if spelled:
             more = f", and so on for {len(spelled) - 1:,} more" if len(spelled) > 1 else ""

@@ -38,9 +38,8 @@ def check_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.
         )
     encoder = LabelEncoder().fit(y)
     if len(encoder.classes_) < 2:
-        raise ValueError(
-            f"y has only one class, {encoder.classes_[0]!r}; a classifier needs at least 2 classes."
-        )
+        only = encoder.classes_[:1].tolist()[0]  # 0 and not np.int64(0)
+        raise ValueError(f"y has only one class, {only!r}; a classifier needs at least 2 classes.")
     if estimator.metric == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             "With metric='precomputed' X must be the square matrix of distances between the "
@@ -134,6 +133,12 @@ def _features(estimator: Any, X: Any, names: Any) -> Rows:
         raise ValueError(
             f"X has more than one column named {twice[0]!r}; every column needs its own name."
         )
+    dates = _column_of_dates(X)
+    if dates is not None:
+        raise ValueError(
+            f"X has dates or durations in column {_column(names, dates)}; all features must be "
+            "numbers: take what matters of them first, such as the days since the first of them."
+        )
     try:
         checked = check_array(
             X,
@@ -173,6 +178,14 @@ def _features(estimator: Any, X: Any, names: Any) -> Rows:
             + "."
         )
     return checked
+
+
+def _column_of_dates(X: Any) -> int | None:
+    """The first column of dates or durations: numpy's own words on them name no column."""
+    if hasattr(X, "iloc"):
+        kinds = [getattr(dtype, "kind", "") for dtype in X.dtypes]
+        return next((i for i, kind in enumerate(kinds) if kind in ("M", "m")), None)
+    return 0 if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m") else None
 
 
 def _text_message(X: Any, names: Any) -> str:
@@ -226,6 +239,8 @@ def _labels(y: Any) -> np.ndarray:
             f"Input y contains {kind}, first in row {row}; every training row needs a label."
         )
     try:
+        if y.dtype.kind == "O":
+            np.unique(y)
         check_classification_targets(y)
     except TypeError:
         raise ValueError(
