@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from kfree.averaging import Average, at_best, class_probabilities_at, find_mode
+from kfree.averaging import Average, RowDensities, at_best, class_probabilities_at
 from kfree.candidates import most_probable
 from kfree.inference.interpolation import Interpolants, Intervals, intervals
 from kfree.inference.laplace import Gaussians, gaussians
@@ -52,12 +52,7 @@ def optimal_by_laplace(model: Model, rows: OpenLabels) -> Average:
     """K* = argmax alpha_K and beta = mu_K*, as Algorithm 1 has them (KOREA optimal)."""
     gauss = _gaussians(model, rows)
     best = most_probable(gauss.k_probabilities)
-    class_probabilities = np.empty((rows.n_rows, rows.n_classes))
-    for i in np.unique(best):
-        chosen = np.flatnonzero(best == i)
-        field = rows.take(chosen).at(int(i))
-        predictive, _ = field.predictive(gauss.mean[chosen, i, None])
-        class_probabilities[chosen] = class_probabilities_at(predictive)
+    class_probabilities = class_probabilities_at(rows, best, gauss.mean[np.arange(len(best)), best])
     known = gauss.k_probabilities, class_probabilities, class_probabilities
     return at_best(Average(*known, gauss.beta_mean, gauss.beta_std), class_probabilities)
 
@@ -214,14 +209,16 @@ def _average_in_place(model: Model, rows: OpenLabels) -> Average:
     beta, weight = _grid(gauss)
     total = ClassSums(rows.n_rows, rows.n_classes)
     for i in range(model.n_k):
-        predictive, _ = rows.at(i).predictive(beta)
-        total.add(predictive.conditional(), weight[:, i])
+        total.add(rows.at(i).by_label(beta).conditional(), weight[:, i])
     return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 
 def _gaussians_in_place(model: Model, rows: OpenLabels) -> Gaussians:
-    found = [find_mode(model, rows, i) for i in range(model.n_k)]
-    mode, log_maximum, curvature = (np.column_stack(values) for values in zip(*found, strict=True))
+    log_maximum, mode, curvature = np.empty((3, rows.n_rows, model.n_k))
+    for i in range(model.n_k):
+        densities = RowDensities(model, rows, i)
+        mode[:, i] = densities.modes()
+        log_maximum[:, i], _, curvature[:, i] = densities.derivatives(mode[:, i])
     return gaussians(log_maximum + model.posterior.log_prior, mode, curvature)
 
 
