@@ -110,11 +110,8 @@ class _Known:
 def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known | None:
     if rows.n_classes > FEW_CLASSES:
         return None
-    alone = training_gaussians(model)
-    posterior = model.posterior
-    behind = posterior.log_mass.max() - posterior.log_mass
-    reached = posterior.curves.log_tilted(most_slope(model, rows).max(axis=0)) + posterior.log_prior
-    near = np.flatnonzero(reached > posterior.log_mass.max() - HOPELESS)
+    alone, near = training_gaussians(model), _near(model, rows)
+    behind = model.posterior.log_mass.max() - model.posterior.log_mass
     where = _intervals(model, alone, near, behind[near], spare, finer)
     if where is None:
         return None
@@ -150,12 +147,28 @@ def _known(model: Model, rows: OpenLabels, spare: float, finer: float) -> _Known
     matters = found.k_probabilities.T > TOLERANCE
     found_it = curved & (np.abs(slope) <= STEP * mode * np.abs(curvature)) & where.inside(mode)
     sound = found_it & (likelihood.tail.max(axis=2) < TOLERANCE)
-    mean, std = (np.repeat(values, rows.n_rows, axis=0) for values in (alone.mean, alone.std))
-    mean[:, near], std[:, near] = found.mean, found.std
-    k_probabilities = np.zeros_like(mean)
-    k_probabilities[:, near] = found.k_probabilities
     good = (sound | ~matters).all(axis=0)
-    return _Known(near, likelihood, Gaussians(mean, std, k_probabilities), good)
+    return _Known(near, likelihood, _with_hopeless(alone, near, found), good)
+
+
+def _near(model: Model, rows: OpenLabels) -> np.ndarray:
+    """The candidates that are not hopeless."""
+    posterior = model.posterior
+    reached = posterior.curves.log_tilted(most_slope(model, rows).max(axis=0)) + posterior.log_prior
+    return np.flatnonzero(reached > posterior.log_mass.max() - HOPELESS)
+
+
+def _with_hopeless(alone: Gaussians, near: np.ndarray, found: Gaussians) -> Gaussians:
+    """The Gaussians of all candidates from those that are near and those of the training labels."""
+    n_rows = len(found.mean)
+    mean, std = (np.repeat(values, n_rows, axis=0) for values in (alone.mean, alone.std))
+    k_probabilities = np.zeros_like(mean)
+    mean[:, near], std[:, near], k_probabilities[:, near] = (
+        found.mean,
+        found.std,
+        found.k_probabilities,
+    )
+    return Gaussians(mean, std, k_probabilities)
 
 
 def _intervals(
@@ -208,18 +221,20 @@ def _average_in_place(model: Model, rows: OpenLabels) -> Average:
     gauss = _gaussians_in_place(model, rows)
     beta, weight = _grid(gauss)
     total = ClassSums(rows.n_rows, rows.n_classes)
-    for i in range(model.n_k):
-        total.add(rows.at(i).by_label(beta).conditional(), weight[:, i])
+    for i in np.flatnonzero(gauss.k_probabilities.any(axis=0)):
+        total.add(rows.at(int(i)).by_label(beta).conditional(), weight[:, i])
     return Average(gauss.k_probabilities, *total.result(), gauss.beta_mean, gauss.beta_std)
 
 
 def _gaussians_in_place(model: Model, rows: OpenLabels) -> Gaussians:
-    log_maximum, mode, curvature = np.empty((3, rows.n_rows, model.n_k))
-    for i in range(model.n_k):
+    near = _near(model, rows)
+    log_maximum, mode, curvature = np.empty((3, rows.n_rows, len(near)))
+    for j, i in enumerate(near.tolist()):
         densities = RowDensities(model, rows, i)
-        mode[:, i] = densities.modes()
-        log_maximum[:, i], _, curvature[:, i] = densities.derivatives(mode[:, i])
-    return gaussians(log_maximum + model.posterior.log_prior, mode, curvature)
+        mode[:, j] = densities.modes()
+        log_maximum[:, j], _, curvature[:, j] = densities.derivatives(mode[:, j])
+    found = gaussians(log_maximum + model.posterior.log_prior[near], mode, curvature)
+    return _with_hopeless(training_gaussians(model), near, found)
 
 
 def training_gaussians(model: Model) -> Gaussians:
