@@ -221,15 +221,16 @@ class RowDensities:
         v = arcsinh(beta / 2), which is linear near zero and a logarithm beyond, as likelihoods are.
         """
         node, _ = self._model.posterior.fine.of(self._candidate)
-        v = np.linspace(*np.arcsinh(0.5 * node[[0, -1]]), MODE_NODES)
+        low, high = np.arcsinh(0.5 * node[[0, -1]])
+        v = np.linspace(low, high, MODE_NODES)
         at_nodes = by_label(self._rows)(self._candidate, 2.0 * np.sinh(v))
         spline = CubicSpline(v, at_nodes.conditional().log_total, axis=1)
-        among = np.linspace(v[0], v[-1], SPLINE_POINTS)
+        among = np.linspace(low, high, SPLINE_POINTS)
         nothing = np.zeros_like(among)
         height = spline(among) + self._whole(2.0 * np.sinh(among), nothing, nothing, nothing)[0]
 
         def between(beta: np.ndarray) -> tuple:
-            x = np.clip(np.arcsinh(0.5 * beta), v[0], v[-1])
+            x = np.clip(np.arcsinh(0.5 * beta), low, high)
             left = np.clip(np.searchsorted(v, x) - 1, 0, len(v) - 2)
             cubic, square, line, value = spline.c[:, left, np.arange(len(x))]
             x = x - v[left]
