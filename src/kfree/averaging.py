@@ -48,7 +48,7 @@ STENCIL_WEIGHTS = STENCIL_WEIGHTS / np.array([[60.0], [180.0]])
 STENCIL_STEP = 0.03
 # A smaller step to the mode, in standard deviations, is the last: the mode is then off by its
 # square. The spline mostly leads there, so that one evaluation is enough.
-MODE_TOLERANCE = 1e-5
+MODE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
