@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine, make_blobs
 from sklearn.preprocessing import scale
 
 from kfree import KFreeClassifier, korea
+from kfree.inference import interpolation
 from kfree.inference.interpolation import Interpolants, intervals
 
 STRUCTURES = ("asymmetric", "boltzmann", "boltzmann2")
@@ -77,8 +78,8 @@ def test_so_it_does_where_tables_are_made_for_each_k(monkeypatch):
 def test_rows_that_the_interpolation_does_not_serve_are_evaluated(wine, monkeypatch):
     X, y, new = wine
     model = KFreeClassifier(inference="laplace", k_max=20).fit(X, y)
-    # Half as many points as it takes, and then no second attempt.
-    monkeypatch.setattr(korea, "EFFORTS", ((2.0, 0.4),))
+    # Half as many points as it takes.
+    monkeypatch.setattr(interpolation, "DIGITS", 0.4 * interpolation.DIGITS)
     quick, slow, served = both(model, new, monkeypatch)
     assert served == [False]
     assert_same(quick, slow)
@@ -87,7 +88,7 @@ def test_rows_that_the_interpolation_does_not_serve_are_evaluated(wine, monkeypa
 def test_without_that_check_they_would_be_wrong(wine, monkeypatch):
     X, y, new = wine
     model = KFreeClassifier(inference="laplace", k_max=20).fit(X, y)
-    monkeypatch.setattr(korea, "EFFORTS", ((2.0, 0.2),))
+    monkeypatch.setattr(interpolation, "DIGITS", 0.2 * interpolation.DIGITS)
     monkeypatch.setattr(korea, "TOLERANCE", np.inf)
     monkeypatch.setattr(korea, "OUTSIDE", np.inf)
     quick, slow, _ = both(model, new, monkeypatch)
@@ -95,12 +96,12 @@ def test_without_that_check_they_would_be_wrong(wine, monkeypatch):
         assert_same(quick, slow)
 
 
-def test_a_row_far_from_the_training_posterior_gets_a_second_attempt(wine, monkeypatch):
+def test_rows_far_from_the_training_posterior_are_evaluated(wine, monkeypatch):
     X, y, new = wine
     model = KFreeClassifier(inference="laplace", k_max=20).fit(X, y)
-    monkeypatch.setattr(korea, "EFFORTS", ((-6.0, 1.0), (8.0, 1.5)))
+    monkeypatch.setattr(korea, "SPARE", -6.0)
     quick, slow, served = both(model, new, monkeypatch)
-    assert len(served) == 2 and served[1]
+    assert served == [False]
     assert_same(quick, slow)
 
 

@@ -114,11 +114,10 @@ def test_counts_around_points(monkeypatch, kind, structure, most_dense):
             np.testing.assert_array_equal(by_class[:, p], expected)
 
 
-def of_every_class(predictive):
+def of_every_class(values):
     """log p(z, z' = c) - log p(z) of every class: (n_rows, n_classes, n_beta)."""
-    slots = predictive.slots
-    found = np.repeat(predictive.absent.value[:, None, :], N_CLASSES, axis=1)
-    found[slots.owner, slots.classes] = predictive.listed.value
+    found = np.repeat(values.absent[:, None, :], N_CLASSES, axis=1)
+    found[values.slots.owner, values.slots.classes] = values.listed
     return found
 
 
@@ -131,12 +130,11 @@ def test_terms_of_new_rows(kind):
     model = fitted(kind, "asymmetric")._model
     rows = new_points(PreparedPoints(model), new, True, None)
     for i, k in enumerate(model.table.k):
-        predictive, leaves = rows.at(i).predictive(BETA)
-        assert leaves is None
+        found = of_every_class(rows.at(i).by_label(BETA))
         training = naive.log_pseudo_likelihood("asymmetric", X, z, BETA, int(k), N_CLASSES)
         for row, x in enumerate(new):
             log_p = naive.log_joint("asymmetric", X, z, x, BETA, int(k), N_CLASSES)
-            np.testing.assert_allclose(of_every_class(predictive)[row], log_p - training, atol=1e-9)
+            np.testing.assert_allclose(found[row], log_p - training, atol=1e-9)
 
 
 @kinds
@@ -146,14 +144,13 @@ def test_terms_of_held_out_rows(kind):
     some = np.array([0, 3, 41, 65])
     rows = held_out(PreparedPoints(model), some, True)
     for i, k in enumerate(model.table.k):
-        predictive, leaves = rows.at(i).predictive(BETA)
+        found = of_every_class(rows.at(i).by_label(BETA))
         graph = naive.neighborhood("asymmetric", X, int(k))  # stays, whatever the label is
         training = naive.log_sum_of_terms(naive.terms_of(graph, z, N_CLASSES), BETA)
         for row, n in enumerate(some):
             labels = [[*z[:n], c, *z[n + 1 :]] for c in range(N_CLASSES)]
             log_p = naive.log_sums([naive.terms_of(graph, z, N_CLASSES) for z in labels], BETA)
-            found = of_every_class(predictive)[row] + leaves.value[row]
-            np.testing.assert_allclose(found, log_p - training, atol=1e-9)
+            np.testing.assert_allclose(found[row], log_p - training, atol=1e-9)
 
 
 # --- Controls ------------------------------------------------------------------------------------

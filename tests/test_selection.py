@@ -202,11 +202,9 @@ def test_hopeless_k_have_their_row_too(large):
         mean = (weight * -2.0 * log_likelihood).sum()
         at_mean = curve(np.array([[weight @ beta]]), False, only)[0][0, 0]
         assert_allclose(found.dic[i], 2.0 * mean + 2.0 * at_mean, atol=1e-7)
-        predictive, leaves = (
-            held_out(PreparedPoints(model), rows, joint=True).at(i).predictive(beta)
-        )
-        known = predictive.conditional()
-        log_mass = log_p + known.log_total + leaves.value
+        values = held_out(PreparedPoints(model), rows, joint=True).at(i).by_label(beta)
+        known = values.conditional()
+        log_mass = log_p + known.log_total
         mass = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
         own = known.listed.reshape(len(rows), model.n_classes, -1)[rows, model.labels]

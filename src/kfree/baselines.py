@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
-from kfree.averaging import class_probabilities_at
 from kfree.fitted_state import neighbors_state, restored_neighbors
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
@@ -210,9 +209,8 @@ class PKNNClassifier(_FixedNeighbors):
         parts = []
         for start in range(0, found.n_rows, BLOCK_ROWS):
             block = found.take(np.arange(start, min(start + BLOCK_ROWS, found.n_rows)))
-            predictive, _ = block.at(0).predictive(beta)
-            parts.append(class_probabilities_at(predictive))
-        return np.concatenate(parts)
+            parts.append(block.at(0).by_label(beta).conditional().table()[:, :, 0])
+        return np.maximum(np.concatenate(parts), np.finfo(float).tiny)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`.

@@ -11,8 +11,9 @@ import numpy as np
 
 from kfree.inference.quadrature import log_sum
 from kfree.inference.rules import NEGLIGIBLE
-from kfree.likelihood.conditional import ByLabel, by_label
+from kfree.likelihood.conditional import by_label
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.slots import ByLabel
 from kfree.training import Model
 
 # The slopes at which the bound for candidates that were left out is worked out.

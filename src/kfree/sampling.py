@@ -69,7 +69,7 @@ def average_of_draws(model: Model, rows: OpenLabels, draws: Draws, average: bool
     beta = draws.beta.reshape(len(draws.beta), -1)
     mean, square = draws.class_probabilities, draws.class_squares
     if not average:
-        mean = _at_estimates(rows, *_estimates(model, draws, k_probabilities))
+        mean = class_probabilities_at(rows, *_estimates(model, draws, k_probabilities))
         square = mean**2
     mean = np.maximum(mean, np.finfo(float).tiny)
     return Average(k_probabilities, mean, square, beta.mean(axis=1), beta.std(axis=1))
@@ -89,12 +89,9 @@ def average_of_training_draws(
         step = max(1, BLOCK_CONDITIONALS // (rows.n_rows * rows.n_classes))
         for start in range(0, len(beta), step):
             part = beta[start : start + step]
-            predictive, leaves = field.predictive(part)
-            known = predictive.conditional()
+            known = field.by_label(part).conditional()
             # Rows that are held out: their own term is divided out of the posterior.
-            weight = np.ones_like(known.absent) if leaves is None else np.exp(leaves.value)
-            table = np.repeat(known.absent[:, None, :], rows.n_classes, axis=1)
-            table[predictive.slots.owner, predictive.slots.classes] = known.listed
+            weight, table = np.exp(known.log_total), known.table()
             weighted = weight[:, None, :] * table
             total += [weighted.sum(axis=2), (weighted * table).sum(axis=2)]
             k_weight[:, value] += weight.sum(axis=1)
@@ -106,7 +103,9 @@ def average_of_training_draws(
     beta_std = np.sqrt(np.maximum(beta_square / weight - beta_mean**2, 0.0))
     if not average:
         best, beta = _estimates(model, draws, frequencies(draws, model.candidates.k))
-        mean = _at_estimates(rows, np.repeat(best, rows.n_rows), np.repeat(beta, rows.n_rows))
+        mean = class_probabilities_at(
+            rows, np.repeat(best, rows.n_rows), np.repeat(beta, rows.n_rows)
+        )
         square = mean**2
     mean = np.maximum(mean, np.finfo(float).tiny)
     return Average(k_weight / weight[:, None], mean, square, beta_mean, beta_std)
@@ -150,12 +149,3 @@ def _estimates(
     chosen = draws.k == model.candidates.k[best][:, None, None]
     beta = np.where(chosen, draws.beta, 0.0).sum(axis=(1, 2)) / chosen.sum(axis=(1, 2))
     return best, beta
-
-
-def _at_estimates(rows: OpenLabels, candidate: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    mean = np.empty((rows.n_rows, rows.n_classes))
-    for value in np.unique(candidate):
-        chosen = np.flatnonzero(candidate == value)
-        predictive, _ = rows.take(chosen).at(int(value)).predictive(beta[chosen, None])
-        mean[chosen] = class_probabilities_at(predictive)
-    return mean

@@ -62,7 +62,7 @@ class Intervals:
 
 
 def intervals(
-    low: np.ndarray, high: np.ndarray, n_classes: int, often: float = 1.0, finer: float = 1.0
+    low: np.ndarray, high: np.ndarray, n_classes: int, often: float = 1.0
 ) -> Intervals | None:
     """Intervals with as many points as likelihoods ask for; None: too many.
 
@@ -70,12 +70,11 @@ def intervals(
     ----------
     low, high : (n_k,) the ends of the intervals
     often : how often an edge may count
-    finer : multiplies the number of points
     """
     zero = complex(np.log(max(1, n_classes - 1)), np.pi) / often
     nearest = np.arcsinh(0.5 * zero).imag
     widest = float(0.5 * (np.arcsinh(0.5 * high) - np.arcsinh(0.5 * low)).max())
-    n_points = int(np.ceil(finer * DIGITS / np.arcsinh(nearest / widest))) + 2
+    n_points = int(np.ceil(DIGITS / np.arcsinh(nearest / widest))) + 2
     return Intervals(low, high, n_points) if n_points <= MOST_POINTS else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfree.likelihood.open_labels import Conditional
+from kfree.likelihood.slots import Conditional
 
 # The logarithm of a factor that numbers bear, and of one that is smaller than any.
 LARGEST_FACTOR = 100.0
@@ -36,7 +36,7 @@ class ClassSums:
             weight = weight * self._in_units(log_factor)[:, None]
         self._weight += weight.sum(axis=1)
         mean, square = self._listed
-        if slots.every:
+        if absent is None:
             table = listed.reshape(*mean.shape, -1)
             weighted = weight[:, None, :] * table
             mean += weighted.sum(axis=2)

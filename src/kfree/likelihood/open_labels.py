@@ -17,75 +17,16 @@ import numpy as np
 from scipy import sparse
 
 from kfree.likelihood.entering import Entering
-from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, make_slots
+from kfree.likelihood.slots import DENSE_CLASSES, ByLabel, ClassSlots, make_slots
 from kfree.likelihood.terms import (
     Counts,
-    Log,
     log_terms,
     log_terms_joined,
-    segment_max,
-    segment_sum,
+    log_terms_of_classes,
     take,
 )
 from kfree.neighbors.flat import distinct, expand
 from kfree.neighbors.structures import Neighborhoods, OpenRows, Touched
-
-
-@dataclass(frozen=True)
-class Conditional:
-    """Classes of a block of rows at some betas; each array has one column for each beta."""
-
-    slots: ClassSlots
-    listed: np.ndarray  # (n_slots, n_beta) p(z' = c | beta, K, Y) of the classes in slots
-    absent: np.ndarray  # (n_rows, n_beta) of each other class
-    log_total: np.ndarray  # (n_rows, n_beta) log p(z | beta, K) more than before, whatever z' is
-
-
-@dataclass(frozen=True)
-class Predictive:
-    """log p(z, z' = c | beta, K) - log p(z | beta, K), class by class.
-
-    Classes that occur nowhere near a row all have the same value, `absent`.
-    """
-
-    slots: ClassSlots
-    listed: Log  # (n_slots, n_beta)
-    absent: Log  # (n_rows, n_beta)
-
-    def total(self) -> Log:
-        """Log of the sum over all classes: (n_rows, n_beta)."""
-        top, weight, rest = self._weights()
-        indptr = self.slots.indptr
-        mass = segment_sum(weight, indptr) + rest
-        value = np.log(mass) + top
-        if self.listed.slope is None or self.absent.slope is None:
-            return Log(value)
-        assert self.listed.curvature is not None and self.absent.curvature is not None
-        slope = (segment_sum(weight * self.listed.slope, indptr) + rest * self.absent.slope) / mass
-        square = (
-            segment_sum(weight * (self.listed.curvature + self.listed.slope**2), indptr)
-            + rest * (self.absent.curvature + self.absent.slope**2)
-        ) / mass
-        return Log(value, slope, square - slope * slope)
-
-    def conditional(self) -> Conditional:
-        """Divided by the sum over all classes."""
-        top, weight, rest = self._weights()
-        n_absent = (self.slots.n_classes - np.diff(self.slots.indptr))[:, None]
-        mass = segment_sum(weight, self.slots.indptr) + rest
-        each = np.divide(rest, mass * n_absent, out=np.zeros_like(rest), where=n_absent > 0)
-        log_total = np.log(mass) + top
-        return Conditional(self.slots, weight / mass[self.slots.owner], each, log_total)
-
-    def _weights(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        length = np.diff(self.slots.indptr)
-        n_absent = (self.slots.n_classes - length)[:, None]
-        top = segment_max(self.listed.value, self.slots.indptr, -np.inf)
-        top = np.maximum(top, np.where(n_absent > 0, self.absent.value, -np.inf))
-        weight = np.exp(self.listed.value - top[self.slots.owner])
-        # Where no class is absent, the value of an absent one may be above all others.
-        rest = n_absent * np.exp(np.minimum(self.absent.value - top, 0.0))
-        return top, weight, rest
 
 
 @dataclass(frozen=True)
@@ -127,15 +68,8 @@ class Field:
         self.changes = open_labels.rows.touched(i, open_labels.joint)
         self._cached: dict[bool, tuple[_Touched | None, _RowSlots]] = {}
 
-    def predictive(
-        self, beta: np.ndarray, derivatives: bool = False
-    ) -> tuple[Predictive, Log | None]:
-        """The predictive, and what leaves the training sum (None if nothing does).
-
-        Parameters
-        ----------
-        beta : (n_beta,), or (n_rows, n_beta) where each row has its own
-        """
+    def by_label(self, beta: np.ndarray) -> ByLabel:
+        """What each label gives at betas (n_beta,), or (n_rows, n_beta) if each row has its own."""
         # Held-out rows and points that only enter lists change a touched point in few ways.
         alike = self.changes.by_point or self.open.own_labels is not None
         shared = alike and beta.ndim == 1
@@ -144,12 +78,12 @@ class Field:
             touched = self._touched(shared) if len(self.changes.pair_row) else None
             self._cached[shared] = touched, self._row_slots(touched)
         touched, at = self._cached[shared]
-        listed, absent = self._own(at, beta, derivatives)
-        leaves = -listed[at.of_label] if self.open.own_labels is not None else None
+        listed, absent = self._own(at, beta)
         if touched is not None:
-            more_listed, more_absent = _changed(touched, self.changes, at, beta, derivatives)
-            listed, absent = listed + more_listed, absent + more_absent
-        return Predictive(at.slots, listed, absent), leaves
+            more_listed, more_absent = _changed(touched, self.changes, at, beta)
+            listed += more_listed
+            absent += more_absent
+        return ByLabel(at.slots, listed, None if at.slots.every else absent)
 
     def own_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Class counts of the rows' own neighborhoods (n_rows, n_classes), and their divisors."""
@@ -191,19 +125,22 @@ class Field:
         slots, slot = make_slots(n_rows, n_classes, np.concatenate(row), np.concatenate(label))
         return _RowSlots(slots, *np.split(slot, np.cumsum([len(row[0]), len(row[1])])))
 
-    def _own(self, at: _RowSlots, beta: np.ndarray, derivatives: bool) -> tuple[Log, Log]:
-        """The open row's own log term, for each listed class and for any other."""
+    def _own(self, at: _RowSlots, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The open row's own log term, for each listed class and for any other.
+
+        Less what it was among the training labels, if it was among them.
+        """
         slots = at.slots
         value = np.bincount(at.of_neighbor, minlength=len(slots.classes))
         divisor = self._divisor(np.bincount(self.changes.own_row, minlength=self.open.n_rows))
         n_absent = self.open.n_classes - np.diff(slots.indptr)
         counts = Counts(slots.indptr, value, n_absent, np.zeros(self.open.n_rows), divisor)
-        absent = log_terms(counts, beta, derivatives)
-        owner = counts.owner
-        slope = (value / divisor[owner])[:, None]
-        value = slope * (beta if len(beta) == 1 else beta[owner])
-        slope = np.broadcast_to(slope, value.shape)
-        return absent[owner] + Log(value, slope, np.zeros_like(value)), absent
+        listed, absent = log_terms_of_classes(counts, beta)
+        if self.open.own_labels is not None:
+            before = listed[at.of_label]
+            listed -= before[slots.owner]
+            absent -= before
+        return listed, absent
 
     def _touched(self, shared: bool) -> _Touched:
         """The class counts of the touched points before and after, the open label apart."""
@@ -311,40 +248,31 @@ class _RowSlots:
 
 
 def _changed(
-    touched: _Touched, changes: Touched, at: _RowSlots, beta: np.ndarray, derivatives: bool
-) -> tuple[Log, Log]:
+    touched: _Touched, changes: Touched, at: _RowSlots, beta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The summed changes of the touched points' terms: for listed classes, for any other."""
     n_items, n_rows, slots = len(touched.of), changes.n_rows, at.slots
     if len(beta) == 1:
-        old = log_terms(touched.before, beta, derivatives)[touched.of]
+        old = log_terms(touched.before, beta)[touched.of]
         item_beta = beta
     else:
         item_beta = beta[changes.pair_row[touched.pair]]
-        old = log_terms(take(touched.before, touched.of), item_beta, derivatives)
-    entry, absent = log_terms_joined(
-        touched.after, touched.own_entry, touched.weight, item_beta, derivatives
-    )
+        old = log_terms(take(touched.before, touched.of), item_beta)
+    entry, absent = log_terms_joined(touched.after, touched.own_entry, touched.weight, item_beta)
     n_pairs = np.bincount(changes.pair_row, minlength=n_rows)
+    indptr = np.concatenate([[0], np.cumsum(n_pairs)])
     gather = sparse.csr_array(
-        (
-            np.ones(len(changes.pair_row)),
-            touched.item_of_pair,
-            np.concatenate([[0], np.cumsum(n_pairs)]),
-        ),
-        shape=(n_rows, n_items),
+        (np.ones(len(changes.pair_row)), touched.item_of_pair, indptr), shape=(n_rows, n_items)
     )
-    absent_sum = (absent + -old).map(lambda values: gather @ values)
+    absent_sum = gather @ (absent - old)
     if slots.every:  # every class is listed, in the same order everywhere
-        change = entry + -old[touched.after.owner]
+        entry -= old[touched.after.owner]
         shape = (n_items, slots.n_classes * beta.shape[1])
-        listed_sum = change.map(
-            lambda values: (gather @ values.reshape(shape)).reshape(-1, beta.shape[1])
-        )
-        return listed_sum, absent_sum
+        return (gather @ entry.reshape(shape)).reshape(-1, beta.shape[1]), absent_sum
     _, entries = touched.entries
     place = sparse.coo_array(
         (np.ones(len(entries)), (at.of_entry, entries)),
         shape=(len(slots.classes), len(touched.entry_slot)),
     ).tocsr()
-    beyond = entry + -absent[touched.after.owner]  # what a listed class has on top of any other
-    return beyond.map(lambda values: place @ values) + absent_sum[slots.owner], absent_sum
+    entry -= absent[touched.after.owner]  # what a listed class has on top of any other
+    return place @ entry + absent_sum[slots.owner], absent_sum

@@ -10,7 +10,6 @@ relative to the largest count, so that no beta overflows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,39 +30,6 @@ class Counts:
     @property
     def owner(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.own)), np.diff(self.indptr))
-
-
-@dataclass(frozen=True)
-class Log:
-    """A log quantity with, where asked for, its first two derivatives in beta."""
-
-    value: np.ndarray
-    slope: np.ndarray | None = None
-    curvature: np.ndarray | None = None
-
-    def __add__(self, other: Log) -> Log:
-        if self.slope is None or other.slope is None:
-            return Log(self.value + other.value)
-        assert self.curvature is not None and other.curvature is not None
-        return Log(
-            self.value + other.value, self.slope + other.slope, self.curvature + other.curvature
-        )
-
-    def __neg__(self) -> Log:
-        if self.slope is None or self.curvature is None:
-            return Log(-self.value)
-        return Log(-self.value, -self.slope, -self.curvature)
-
-    def __getitem__(self, index: np.ndarray) -> Log:
-        if self.slope is None or self.curvature is None:
-            return Log(self.value[index])
-        return Log(self.value[index], self.slope[index], self.curvature[index])
-
-    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Log:
-        """The same linear function of the value and of the derivatives."""
-        if self.slope is None or self.curvature is None:
-            return Log(function(self.value))
-        return Log(function(self.value), function(self.slope), function(self.curvature))
 
 
 def segment_sum(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
@@ -106,42 +72,43 @@ def take(counts: Counts, points: np.ndarray) -> Counts:
     )
 
 
-def log_terms(counts: Counts, beta: np.ndarray, derivatives: bool = False) -> Log:
-    """The log term of each point.
+def log_terms(counts: Counts, beta: np.ndarray) -> np.ndarray:
+    """The log term of each point: (n, n_beta).
 
     Parameters
     ----------
     counts : Counts of n points
     beta : (n, n_beta) or (1, n_beta)
-
-    Returns
-    -------
-    Log of (n, n_beta)
     """
+    b, top, log_total = _log_totals(counts, beta)
+    return b * (counts.own - top)[:, None] - log_total
+
+
+def log_terms_of_classes(counts: Counts, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The log term that each point would have with each class as its own.
+
+    Parameters as in `log_terms`. Returns (n_entries, n_beta) for the listed classes, and
+    (n, n_beta) for any other.
+    """
+    b, top, log_total = _log_totals(counts, beta)
+    owner = counts.owner
+    listed = b[owner] * (counts.value - top[owner])[:, None] - log_total[owner]
+    return listed, -b * top[:, None] - log_total
+
+
+def _log_totals(counts: Counts, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """b; the largest count; log of the sum over all classes of exp(b (m_c - largest))."""
     owner = counts.owner
     b = beta / counts.divisor[:, None]  # (n, n_beta)
     top = segment_max(counts.value, counts.indptr, 0.0)
-    weight = np.exp(b[owner] * (counts.value - top[owner])[:, None])  # (n_entries, n_beta)
+    present = np.exp(b[owner] * (counts.value - top[owner])[:, None])  # (n_entries, n_beta)
     rest = counts.n_absent[:, None] * np.exp(-b * top[:, None])
-    total = segment_sum(weight, counts.indptr) + rest
-    value = b * (counts.own - top)[:, None] - np.log(total)
-    if not derivatives:
-        return Log(value)
-    m = counts.value[:, None].astype(float)
-    mean = segment_sum(weight * m, counts.indptr) / total
-    square = segment_sum(weight * m * m, counts.indptr) / total
-    scale = 1.0 / counts.divisor[:, None]
-    slope = (counts.own[:, None] - mean) * scale
-    return Log(value, slope, (mean * mean - square) * scale * scale)
+    return b, top, np.log(segment_sum(present, counts.indptr) + rest)
 
 
 def log_terms_joined(
-    counts: Counts,
-    own_entry: np.ndarray,
-    weight: np.ndarray,
-    beta: np.ndarray,
-    derivatives: bool = False,
-) -> tuple[Log, Log]:
+    counts: Counts, own_entry: np.ndarray, weight: np.ndarray, beta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The log term of each point after one more neighbor, of each possible class, was added.
 
     Parameters
@@ -153,55 +120,33 @@ def log_terms_joined(
 
     Returns
     -------
-    Log of (n_entries, n_beta), the class that joins is the entry's;
-    Log of (n, n_beta), the class that joins is not listed
+    (n_entries, n_beta), the class that joins is the entry's;
+    (n, n_beta), the class that joins is not listed
     """
     owner = counts.owner
     b = beta / counts.divisor[:, None]
-    m = counts.value[:, None].astype(float)
-    gain = weight[:, None].astype(float)
-    top = segment_max(counts.value, counts.indptr, 0.0)[:, None]
-    present = np.exp(b[owner] * (m - top[owner]))  # (n_entries, n_beta)
-    zero = np.exp(-b * top)
-    n_absent = counts.n_absent[:, None]
-    sums = [segment_sum(present, counts.indptr) + n_absent * zero]
-    if derivatives:
-        sums += [
-            segment_sum(present * m, counts.indptr),
-            segment_sum(present * m * m, counts.indptr),
-        ]
-    own = counts.own[:, None].astype(float)
-    is_own = np.zeros((len(counts.value), 1))
-    is_own[own_entry] = 1.0
+    top = segment_max(counts.value, counts.indptr, 0.0)
+    below = (counts.value - top[owner])[:, None]
+    present = np.exp(b[owner] * below)  # (n_entries, n_beta)
+    zero = np.exp(-b * top[:, None])
+    total = segment_sum(present, counts.indptr) + counts.n_absent[:, None] * zero
+    own_below = (counts.own - top)[:, None]
+    joins_own = np.zeros((len(counts.value), 1))
+    joins_own[own_entry, 0] = weight
     entry = _joined(
-        b[owner],
-        m,
-        present,
-        gain[owner],
-        top[owner],
-        own[owner] + is_own * gain[owner],
-        [total[owner] for total in sums],
-        1.0 / counts.divisor[owner, None],
+        b[owner], below + weight[owner, None], own_below[owner] + joins_own, total[owner] - present
     )
-    absent = _joined(b, 0.0, zero, gain, top, own, sums, 1.0 / counts.divisor[:, None])
-    return entry, absent
+    return entry, _joined(b, (weight - top)[:, None], own_below, total - zero)
 
 
-def _joined(b, m, present, gain, top, own, sums, scale) -> Log:
-    """The log term after the count `m` of one class has become `m + gain`.
+def _joined(b: np.ndarray, rise: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The log term after the count of one class has risen.
 
-    `sums` are those of exp(b (m_c - top)), and of its products with m_c and m_c^2, before. The
-    class's old part `present` is taken away from them and its new part is larger, so that no
-    digits are lost; `high` keeps the new part from overflowing.
+    `rise` is what that count has become and `own` that of the point's own class, less the largest
+    count before; `others` is the sum of exp(b (m_c - largest)) over all other classes. That is a
+    difference, but the class's new part is larger than the old one that was taken away, so that no
+    digits are lost. It may be larger than all before: `high` keeps it from overflowing.
     """
-    rise = b * (m + gain - top)
-    high = np.maximum(rise, 0.0)
-    fade = np.exp(-high)
-    new = np.exp(rise - high)
-    total = (sums[0] - present) * fade + new
-    value = b * (own - top) - high - np.log(total)
-    if len(sums) == 1:
-        return Log(value)
-    mean = ((sums[1] - present * m) * fade + new * (m + gain)) / total
-    square = ((sums[2] - present * m * m) * fade + new * (m + gain) ** 2) / total
-    return Log(value, (own - mean) * scale, (mean * mean - square) * scale * scale)
+    high = b * np.maximum(rise, 0.0)
+    total = others * np.exp(-high) + np.exp(b * np.minimum(rise, 0.0))
+    return b * own - high - np.log(total)
