@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import naive
-from kfree import KFreeClassifier, averaging
-from kfree.averaging import RowDensities
+from kfree import KFreeClassifier, row_density
 from kfree.blocks import PreparedPoints, new_points
+from kfree.row_density import RowDensity
 
 RNG = np.random.default_rng(31)
 
@@ -58,7 +58,7 @@ def cases(problem, structure, shape, scale):
     rows = new_points(PreparedPoints(model._model), new[None], True, None)
     for i, k in enumerate(k_values):
         terms = naive.joint_terms(structure, X, z, new, k, n_classes, "joint")
-        yield RowDensities(model._model, rows, i), terms
+        yield RowDensity(model._model, rows, i), terms
 
 
 def assert_found(problem, structure, shape, scale):
@@ -109,6 +109,6 @@ def test_the_higher_of_two_modes(labels, seed, k, structure, shape, scale):
 
 
 def test_control_a_coarse_stencil_is_seen(monkeypatch):
-    monkeypatch.setattr(averaging, "STENCIL_STEP", 1.0)
+    monkeypatch.setattr(row_density, "STEP", 1.0)
     with pytest.raises(AssertionError):
         assert_found(PROBLEMS["hub"], "asymmetric", 2.0, 10.0)

@@ -14,15 +14,14 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from kfree import reach
 from kfree.candidates import most_probable
-from kfree.inference.mode import maximize
 from kfree.inference.quadrature import COVERED, Rule
 from kfree.likelihood.class_sums import ClassSums, normalized
 from kfree.likelihood.conditional import by_label
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.row_density import RowDensity
 from kfree.training import Model, beta_posterior
 
 # A row in more doubt than this at a candidate is done again there, with all nodes. On the fuzzer's
@@ -32,21 +31,6 @@ from kfree.training import Model, beta_posterior
 DOUBT = 1e-5
 # A candidate that was integrated to a few digits is integrated anew where it has more weight.
 NO_WEIGHT = 1e-20
-# From the values at so many betas a spline is made, and among so many points of it the highest mode
-# is looked for.
-MODE_NODES = 32
-SPLINE_POINTS = 257
-SPLINE_STEPS = 20
-# The slope and the curvature of a row's density come from its values at seven points, exactly for
-# polynomials up to the sixth degree. So far apart, in standard deviations of beta, they err by
-# 1e-10 of the curvature or less.
-STENCIL = np.arange(-3.0, 4.0)
-STENCIL_WEIGHTS = np.array([[-1, 9, -45, 0, 45, -9, 1], [2, -27, 270, -490, 270, -27, 2]])
-STENCIL_WEIGHTS = STENCIL_WEIGHTS / np.array([[60.0], [180.0]])
-STENCIL_STEP = 0.03
-# A smaller step to the mode, in standard deviations, is the last: the mode is then off by its
-# square. The spline mostly leads there, so that one evaluation is enough.
-MODE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -178,7 +162,7 @@ def optimal_by_quadrature(model: Model, rows: OpenLabels) -> Average:
     mode = np.empty(rows.n_rows)
     for i in np.unique(best):
         chosen = np.flatnonzero(best == i)
-        mode[chosen] = RowDensities(model, rows.take(chosen), int(i)).modes()
+        mode[chosen] = RowDensity(model, rows.take(chosen), int(i)).modes()
     class_probabilities = class_probabilities_at(rows, best, mode)
     return at_best(average, class_probabilities)
 
@@ -206,69 +190,6 @@ def training_density(model: Model, which: np.ndarray, beta: np.ndarray) -> np.nd
     (value,) = model.likelihood.curves(which)(nodes, False, np.arange(len(which)))
     log_k = model.posterior.log_prior[which] - model.posterior.log_normalizer
     return value + model.prior.log_density(beta) + log_k[:, None]
-
-
-class RowDensities:
-    """log p(beta) sum_c p(z, z' = c | beta, K) of rows at the i-th candidate, and its modes.
-
-    The training labels and the prior give their derivatives. What the open label adds is small and
-    known by its values alone.
-    """
-
-    def __init__(self, model: Model, rows: OpenLabels, i: int) -> None:
-        self._model, self._rows, self._candidate, self._field = model, rows, i, rows.at(i)
-        self._curves = model.likelihood.curves(np.array([i]))
-        self._width = min(1.0, float(model.posterior.curves.std[i]))  # of log(beta)
-
-    def derivatives(self, beta: np.ndarray) -> tuple:
-        """Value, slope and curvature in beta at one beta (n_rows,) for each row."""
-        step = STENCIL_STEP * self._width * beta
-        at_points = self._field.by_label(beta[:, None] + step[:, None] * STENCIL)
-        log_total = at_points.conditional().log_total
-        value = log_total[:, len(STENCIL) // 2]
-        # Less what is common, so that the sums lose no digits.
-        slope, curvature = STENCIL_WEIGHTS @ (log_total - value[:, None]).T
-        return self._whole(beta, value, slope / step, curvature / step**2)
-
-    def modes(self) -> np.ndarray:
-        """The highest mode of each row: (n_rows,).
-
-        A sum over classes may have several. It is looked for on a spline of what the label adds, in
-        v = arcsinh(beta / 2), which is linear near zero and a logarithm beyond, as likelihoods are.
-        """
-        node, _ = self._model.posterior.fine.of(self._candidate)
-        low, high = np.arcsinh(0.5 * node[[0, -1]])
-        v = np.linspace(low, high, MODE_NODES)
-        at_nodes = by_label(self._rows)(self._candidate, 2.0 * np.sinh(v))
-        spline = CubicSpline(v, at_nodes.conditional().log_total, axis=1)
-        among = np.linspace(low, high, SPLINE_POINTS)
-        nothing = np.zeros_like(among)
-        height = spline(among) + self._whole(2.0 * np.sinh(among), nothing, nothing, nothing)[0]
-
-        def between(beta: np.ndarray) -> tuple:
-            x = np.clip(np.arcsinh(0.5 * beta), low, high)
-            left = np.clip(np.searchsorted(v, x) - 1, 0, len(v) - 2)
-            cubic, square, line, value = spline.c[:, left, np.arange(len(x))]
-            x = x - v[left]
-            value = value + x * (line + x * (square + x * cubic))
-            slope, curvature = line + x * (2 * square + x * 3 * cubic), 2 * square + x * 6 * cubic
-            rate = 1.0 / np.sqrt(4.0 + beta * beta)  # of v in beta
-            curvature = (curvature - slope * beta * rate) * rate * rate
-            return self._whole(beta, value, slope * rate, curvature)
-
-        start, tolerance = 2.0 * np.sinh(among), MODE_TOLERANCE * self._width
-        start = maximize(between, start[height.argmax(axis=1)], SPLINE_STEPS, tolerance)
-        start = np.clip(start, node[0], node[-1])
-        return maximize(self.derivatives, start, tolerance=tolerance)
-
-    def _whole(
-        self, beta: np.ndarray, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
-    ) -> tuple:
-        """With what the label adds."""
-        of_data = (part[0] for part in self._curves(beta[None], True, np.zeros(1, dtype=int)))
-        of_prior = self._model.prior.derivatives(beta)
-        added = value, slope, curvature
-        return tuple(a + b + c for a, b, c in zip(added, of_data, of_prior, strict=True))
 
 
 def class_probabilities_at(rows: OpenLabels, candidate: np.ndarray, beta: np.ndarray) -> np.ndarray:

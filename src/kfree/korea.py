@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from kfree.averaging import Average, RowDensities, at_best, class_probabilities_at
+from kfree.averaging import Average, at_best, class_probabilities_at
 from kfree.candidates import most_probable
 from kfree.inference.interpolation import Interpolants, Intervals, intervals
 from kfree.inference.laplace import Gaussians, gaussians
@@ -23,6 +23,7 @@ from kfree.likelihood.class_sums import ClassSums, normalized
 from kfree.likelihood.few_classes import FEW_CLASSES, FewClasses
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.reach import most_slope
+from kfree.row_density import RowDensity
 from kfree.training import Model
 
 # Candidates that stay this far below the best whatever the open label does (e^-45 < 3e-20) keep the
@@ -215,7 +216,7 @@ def _gaussians_in_place(model: Model, rows: OpenLabels) -> Gaussians:
     near = _near(model, rows)
     log_maximum, mode, curvature = np.empty((3, rows.n_rows, len(near)))
     for j, i in enumerate(near.tolist()):
-        densities = RowDensities(model, rows, i)
+        densities = RowDensity(model, rows, i)
         mode[:, j] = densities.modes()
         log_maximum[:, j], _, curvature[:, j] = densities.derivatives(mode[:, j])
     found = gaussians(log_maximum + model.posterior.log_prior[near], mode, curvature)
