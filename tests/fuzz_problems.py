@@ -35,7 +35,7 @@ KINDS = (
 # Borders between the ways, moved to where small problems cross them.
 BORDERS = {
     "kfree.likelihood.conditional.FEW_CLASSES": (1, 3, 32),
-    "kfree.likelihood.training_sum.PART_EDGES": (30, 1 << 20),
+    "kfree.likelihood.training_sum.PART_EDGES": (30, 1 << 22),
     "kfree.likelihood.training_sum.GROUP_ENTRIES": (50, 1 << 23),
     "kfree.likelihood.few_classes.MOST_CELLS": (0, 4, 10**6),
     "kfree.likelihood.few_classes.COLUMNS_PER_CELL": (10, 1e-6),

@@ -27,8 +27,9 @@ from kfree.neighbors.flat import distinct, distinct_hashes, expand
 from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
 
-# How many neighbors are looked at at a time while patterns are counted.
-PART_EDGES = 1 << 20
+# How many neighbors are looked at at a time while patterns are counted: with a quarter as many it
+# takes nearly half as much time again.
+PART_EDGES = 1 << 22
 # So many parts are counted before they are added up. All at once they would take four times as much
 # memory as the rows and their neighbors do.
 PARTS_AT_A_TIME = 4

@@ -24,11 +24,13 @@ from kfree.neighbors.ordering import (
 from kfree.neighbors.products import GROUP, ROUGH, make_products
 from kfree.neighbors.search import Search
 
-# How many distances are held at a time (8 MiB in single precision), and of how many rows what came
-# out of them is put in order together: among 100,000 points those are 20 rows, for which NumPy's
-# calls would take a fifth of the time.
+# How many distances are held at a time (8 MiB in single precision).
 BLOCK_DISTANCES = 1 << 21
-BLOCK_ROWS = 256
+# Of how many rows what came out of them is put in order together: among 100,000 points those are 20
+# rows, for which NumPy's calls would take a fifth of the time. Threads share the blocks: there are
+# some of them, unless they are very small.
+BLOCK_ROWS = 512
+LEAST_ROWS, LEAST_BLOCKS = 64, 4
 # With more features so many times as many: a product of few rows takes up to twice the time for
 # each (100,000 points of 64 or 384 features, 20 rows against 100).
 WIDE, LARGER = 32, 4
@@ -72,8 +74,9 @@ class BruteSearch(Search):
         yield from self._query_blocks(self.n_points)
 
     def _query_blocks(self, n_queries: int) -> Iterator[np.ndarray]:
-        for start in range(0, n_queries, BLOCK_ROWS):
-            yield np.arange(start, min(start + BLOCK_ROWS, n_queries))
+        step = min(BLOCK_ROWS, max(LEAST_ROWS, -(-n_queries // LEAST_BLOCKS)))
+        for start in range(0, n_queries, step):
+            yield np.arange(start, min(start + step, n_queries))
 
     def _parts(self, n_queries: int) -> Iterator[slice]:
         """Queries by as many as are compared with all points at a time."""

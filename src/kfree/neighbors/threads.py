@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 
 def run(work: Callable, blocks: Any, n_jobs: int | None) -> list:
     """`work` for each block, in threads where `n_jobs` (or joblib's context) asks for them."""
     blocks = list(blocks)
+    n_threads = min(effective_n_jobs(n_jobs), len(blocks))
     with single_products():
-        if len(blocks) == 1:
-            return [work(blocks[0])]
-        parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
-        return parallel(delayed(work)(block) for block in blocks)
+        if n_threads <= 1:
+            return [work(block) for block in blocks]
+        # Not joblib's Parallel, which takes .3 ms more for each block.
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(work, blocks))
 
 
 @contextmanager
