@@ -47,6 +47,8 @@ class Average:
 class _Sums:
     """The sums over K and beta of a block of rows, candidate by candidate."""
 
+    _by_row = ("log_mass", "beta_mean", "beta_square", "log_outside")
+
     def __init__(self, model: Model, rows: OpenLabels) -> None:
         self._model, n_k = model, model.n_k
         self.classes = ClassSums(rows.n_rows, rows.n_classes)
@@ -67,8 +69,6 @@ class _Sums:
         self.classes.put(rows, better.classes)
         for name in self._by_row:
             getattr(self, name)[rows] = getattr(better, name)
-
-    _by_row = ("log_mass", "beta_mean", "beta_square", "log_outside")
 
     def add(
         self,
@@ -103,8 +103,9 @@ class _Sums:
             self.log_mass[added, i] = log_mass[added]
             self.beta_mean[added, i] = (weight @ beta)[added]
             self.beta_square[added, i] = (weight @ (beta * beta))[added]
-        which, again = (np.flatnonzero(doubtful.any(axis=axis)) for axis in (1, 0))
+        which = np.flatnonzero(doubtful.any(axis=1))
         if len(which):
+            again = np.flatnonzero(doubtful.any(axis=0))
             all_nodes = self._model.posterior.fine.take(rule.candidate[again])
             some = self.take(which)
             some.add(rows.take(which), all_nodes, only=doubtful[np.ix_(which, again)])
