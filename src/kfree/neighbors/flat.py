@@ -18,9 +18,8 @@ def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values, in order, and where each value stands among them.
 
     Like `np.unique(values, return_inverse=True)` for integers in 0..limit-1, in a fraction of its
-    time: without sorting where the values are many, and else with each value's place beside it.
+    time: without sorting where the values are many, and else by merging, for they rise in parts.
     """
-    n_bits = len(values).bit_length()
     if limit <= 8 * len(values):
         there = np.zeros(limit, dtype=bool)
         there[values] = True
@@ -28,17 +27,12 @@ def distinct(values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
         position = np.empty(limit, dtype=np.int32 if limit < 1 << 31 else np.int64)
         position[found] = np.arange(len(found))
         return found, position[values]
-    if limit >= 1 << (63 - n_bits):
-        return np.unique(values, return_inverse=True)
-    packed = values.astype(np.int64) << n_bits
-    packed |= np.arange(len(values))
-    packed.sort()
-    place = packed & ((1 << n_bits) - 1)
-    packed >>= n_bits
-    first = np.concatenate([[True], packed[1:] != packed[:-1]])[: len(values)]
+    order = np.argsort(values, kind="stable")
+    rising = values[order]
+    first = np.concatenate([[True], rising[1:] != rising[:-1]])[: len(values)]
     position = np.empty(len(values), dtype=np.int64)
-    position[place] = np.cumsum(first) - 1
-    return packed[first], position
+    position[order] = np.cumsum(first) - 1
+    return rising[first], position
 
 
 def distinct_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -56,7 +56,7 @@ def in_order(indices: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np
     """Each row sorted by distance, ties by index; what is not a number comes last."""
     unsorted = np.flatnonzero(~(distances[:, 1:] >= distances[:, :-1]).all(axis=1))
     if len(unsorted):
-        order = np.argsort(distances[unsorted], axis=1)
+        order = np.argsort(distances[unsorted], axis=1, kind="stable")  # hardly any is unsorted
         indices[unsorted] = np.take_along_axis(indices[unsorted], order, axis=1)
         distances[unsorted] = np.take_along_axis(distances[unsorted], order, axis=1)
     with np.errstate(invalid="ignore"):  # infinitely far minus infinitely far
@@ -139,7 +139,7 @@ def by_row_and_point(
     """The same pairs ordered by row and point."""
     key = row * np.int64(n_points) + point
     if (key[1:] < key[:-1]).any():
-        order = np.argsort(key)
+        order = np.argsort(key, kind="stable")  # they rise in parts
         return row[order], point[order], cell[order]
     return row, point, cell
 

@@ -217,10 +217,7 @@ def in_lists(
     by_size: bool,
 ) -> Neighborhoods:
     """Neighborhoods of n points from edges in any order."""
-    # Values sort faster than an order does, so the order is packed into them.
-    bits = len(owner).bit_length()
-    key = owner * np.int64(len(k)) + cell
-    order = np.sort((key << bits) | np.arange(len(owner))) & ((1 << bits) - 1)
+    order = np.argsort(owner * np.int64(len(k)) + cell, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))])
     return Neighborhoods(k, indptr, neighbor[order], cell[order], by_size, nearest=False)
 
@@ -313,9 +310,9 @@ class NewPoints(OpenRows):
                 base[gone] + pushed[gone],
             ]
         )
-        bits = len(key).bit_length()
-        packed = np.sort((key << bits) | np.arange(len(key)))
-        event, key = packed & ((1 << bits) - 1), packed >> bits
+        # Merging takes an eighth of the time of other sorts, for the four parts are nearly sorted.
+        event = np.argsort(key, kind="stable")
+        key = key[event]
         first = np.diff(key, prepend=-1) != 0
         pair = np.cumsum(first) - 1
         pair_row, pair_point = np.divmod(key[first], n)
@@ -402,7 +399,7 @@ class HeldOut(OpenRows):
             return Touched(self.n_rows, own_row, own_neighbor, row, point, one, pair, lost)
         # Whoever is in the row's neighborhood has the row in its own, as often.
         n = np.int64(self.graph.n_points)
-        key = np.sort(own_row * n + own_neighbor)
+        key = np.sort(own_row * n + own_neighbor, kind="stable")
         first = np.diff(key, prepend=-1) != 0
         pair = np.cumsum(first) - 1
         pair_row, pair_point = np.divmod(key[first], n)
