@@ -169,7 +169,11 @@ def _intervals(
     mean, std = alone.mean[0, near], alone.std[0, near]
     reach = (np.sqrt(2.0 * np.maximum(0.0, NEGLIGIBLE - behind)) + SPARE) * std
     often = 2.0 if model.structure == "boltzmann" else 1.0
-    low, high = np.maximum(0.0, mean - reach), mean + reach
+    # The nodes of the exact way reach as far as most labels carry beta: a label may make a second
+    # mode there, which is higher.
+    curves = model.posterior.curves.take(near)
+    last = np.where(curves.log_mass > -np.inf, curves.beta, 0.0).max(axis=1)
+    low, high = np.maximum(0.0, mean - reach), np.maximum(mean + reach, last)
     return intervals(low, high, model.n_classes, often)
 
 
