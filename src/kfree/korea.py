@@ -31,9 +31,8 @@ from kfree.training import Model
 HOPELESS = 45.0
 # Log weights this far below the largest do not count (e^-32 is about 1e-14).
 NEGLIGIBLE = 32.0
-# How many deviations beyond these the interpolation goes, for a label moves the mode. On wine,
-# breast cancer and three artificial sets it then serves all held-out rows but one or two of the
-# wines; 8 take almost twice as long.
+# How many deviations beyond these the interpolation goes at least, for a label moves the mode; to
+# the right it goes as far as the nodes of the exact way, too.
 SPARE = 2.0
 # How far an interpolated log likelihood may be off; and how much weight may lie outside, where the
 # class probabilities at the end of the interval stand for those beyond.

@@ -17,7 +17,7 @@ from kfree.inference.quadrature import BetaPosterior, Rule, TrainingPosterior, l
 NEGLIGIBLE = 18.0
 # Candidates whose posterior is this far below the best are looked at only for rows whose label can
 # bring them back. That is a bound, which is loose where beta is known badly: at 30 all rows of
-# separated embeddings looked at three more candidates in the slow way.
+# separated embeddings looked at three more candidates.
 LEFT_OUT = 50.0
 # With fewer points one label matters so much that no node is spared; with somewhat more, few are.
 VERY_FEW_POINTS = 50
