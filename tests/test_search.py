@@ -14,8 +14,10 @@ from sklearn.metrics import pairwise_distances
 from kfree.neighbors import brute, ordering, tree
 from kfree.neighbors import metric as metric_module
 from kfree.neighbors import search as search_module
+from kfree.neighbors.brute import BruteSearch
 from kfree.neighbors.metric import BOOLEAN, METRICS, POWER, make_space
 from kfree.neighbors.search import make_search
+from kfree.neighbors.tree import TreeSearch
 
 ALGORITHMS = ("kd_tree", "brute")
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -511,7 +513,7 @@ def test_the_comparison_sees_ties_turned_round():
 @pytest.mark.parametrize(
     ("n_points", "n_features", "p", "kind"),
     [
-        (2_000, 2, 2.0, "TreeSearch"),
+        (2_000, 2, 2.0, "TreeOrProducts"),
         (2_000, 8, 2.0, "BruteSearch"),
         (2_000, 8, 1.0, "TreeSearch"),
         (2_000, 8, 0.5, "BruteSearch"),
@@ -522,6 +524,37 @@ def test_the_search_suits_the_points(n_points, n_features, p, kind):
     points = np.zeros((n_points, n_features))
     space = make_space("minkowski", p, None, points)
     assert type(search_module.make_search(space, points, "auto")).__name__ == kind
+
+
+def test_few_neighbors_by_a_tree_and_many_by_products_are_the_same_neighbors(monkeypatch):
+    rng = np.random.default_rng(5)
+    X, new = rng.integers(0, 9, (600, 2)).astype(float), rng.integers(0, 9, (40, 2)).astype(float)
+    search, points = searcher(X, algorithm="auto")
+    D, D_new = pairwise_distances(X), pairwise_distances(new, X)
+    answered = []
+    for part in (TreeSearch, BruteSearch):
+        for name in ("_nearest", "_arrive"):
+            monkeypatch.setattr(part, name, noting(answered, part, getattr(part, name)))
+    few, many = int(search._most), int(search._most) + 1
+    for k, part in ((few, TreeSearch), (many, BruteSearch)):
+        graph = search.graph(every(k), None)
+        assert_graph(graph, D, k)
+        answered.clear()
+        assert_arrivals(search.arrivals(points(new), every(k), graph.radii, None), D, D_new, k)
+        np.testing.assert_array_equal(
+            search.nearest(points(new), k)[0], [nearest(d, k) for d in D_new]
+        )
+        assert set(answered) == {part}
+
+
+def noting(answered, part, method):
+    """The same method, which notes whose it is when it is called."""
+
+    def noted(*args, **kwargs):
+        answered.append(part)
+        return method(*args, **kwargs)
+
+    return noted
 
 
 # --- Candidates of K: lists in cells -------------------------------------------------------------

@@ -167,11 +167,13 @@ def make_search(space: Space, points: Any, algorithm: str) -> Search:
     from kfree.neighbors.brute import BruteSearch
     from kfree.neighbors.given_graph import GivenGraph, NeighborLists
     from kfree.neighbors.tree import TreeSearch
+    from kfree.neighbors.tree_or_products import TreeOrProducts
 
     if isinstance(points, NeighborLists):
         return GivenGraph(space, points)
-    if algorithm == "auto":
-        algorithm = "kd_tree" if _tree_pays(space, points) else "brute"
+    if algorithm == "auto" and _tree_pays(space, points):
+        assert isinstance(space, Minkowski)
+        return TreeOrProducts(space, points) if space.p == 2.0 else TreeSearch(space, points)
     if algorithm == "kd_tree":
         assert isinstance(space, Minkowski)
         return TreeSearch(space, points)
@@ -196,4 +198,9 @@ def _tree_pays(space: Space, points: Any) -> bool:
         return False
     if space.p != 2.0:
         return space.p >= 1.0 and n_points > 500
-    return n_points > 500 * 20 ** max(0.0, (n_features - 3) / 3)
+    return n_points > points_for_a_tree(n_features)
+
+
+def points_for_a_tree(n_features: int) -> float:
+    """From how many points on a tree beats products, for a few dozen neighbors."""
+    return 500 * 20 ** max(0.0, (n_features - 3) / 3)
