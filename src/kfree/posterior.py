@@ -15,7 +15,7 @@ class Posterior:
     Attributes
     ----------
     k : ndarray of shape (n_k,)
-        The numbers of neighbors 1..k_max.
+        The numbers of neighbors considered, rising: the candidates of K.
     k_probabilities : ndarray of shape (n_samples, n_k)
         p(K | Y) of each row.
     class_probabilities : ndarray of shape (n_samples, n_classes)
