@@ -16,7 +16,7 @@ import numpy as np
 
 from kfree.neighbors.flat import distinct, distinct_hashes
 
-# Above this, exp overflows. Classes that do not come to draw level are then below e^-700.
+# Above this, exp overflows.
 LARGEST_EXPONENT = 700.0
 # How many numbers are held while states are evaluated.
 BLOCK_NUMBERS = 1 << 19
@@ -78,22 +78,18 @@ def joined(count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarray
     """V(c) for counts (n_classes, n) and b (n or 1, n_beta): (n_classes, n, n_beta)."""
     top = count.max(axis=0)
     value = _powers(top - count, b)
-    rest = value.sum(axis=0) - value
-    # The new part of the class: one where it comes to lead or draw, and then all else fades.
-    rise = count + weight - top  # (n_classes, n)
-    gain = np.exp(np.minimum(weight[:, None] * b, LARGEST_EXPONENT))
-    value *= gain
-    np.minimum(value, 1.0, out=value)
-    leads, point = np.nonzero(rise >= 0)
-    fade = rise[leads, point][:, None] * (b if len(b) == 1 else b[point])
-    rest[leads, point] *= np.exp(-fade)
-    value[leads, point] = 1.0
-    value += rest
-    np.log(np.maximum(value, np.finfo(float).tiny, out=value), out=value)
-    value[leads, point] += fade
+    total, rise = value.sum(axis=0), weight[:, None] * b
+    if rise.max(initial=0.0) < LARGEST_EXPONENT:
+        value *= np.expm1(rise)
+        value += total
+        np.log(value, out=value)
+    else:
+        with np.errstate(divide="ignore"):  # no other class may be left
+            rest = np.log(np.maximum(total - value, 0.0))
+        value = np.logaddexp(rest, (count - top)[:, :, None] * b + rise)
     each = np.arange(len(own))
     np.subtract((count[own, each] - top)[:, None] * b, value, out=value)
-    value[own, each] += weight[:, None] * b
+    value[own, each] += rise
     return value
 
 
