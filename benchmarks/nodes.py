@@ -61,10 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
 def probabilities(given) -> dict[float, np.ndarray]:
     """Class probabilities by the doubt that is put up with; -1: all rows with all nodes."""
     settings = given.settings | {"inference": "quadrature", "average": True}
-    few_nodes = patch("kfree.inference.rules.VERY_FEW_POINTS", 0)
-    fewer = patch("kfree.inference.rules.FEW_POINTS", 600)
     found = {}
-    with few_nodes, fewer, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = KFreeClassifier(**settings).fit(given.X, given.z)
         for limit in (*LIMITS, -1.0):

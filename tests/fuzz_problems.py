@@ -43,7 +43,6 @@ BORDERS = {
     "kfree.neighbors.brute.BLOCK_DISTANCES": (30, 1 << 21),
     "kfree.neighbors.ordering.ORDERED": (2, 32),
     "kfree.candidates.EVERY_UP_TO": (4, 32),
-    "kfree.inference.rules.VERY_FEW_POINTS": (0, 50),
     "kfree.averaging.DOUBT": (0.0, averaging.DOUBT),
     "kfree.training.USUAL_SLOPE": (0.0, 4.0),
     "kfree.blocks.KEPT_NUMBERS": (0, 1 << 25),

@@ -19,11 +19,12 @@ NEGLIGIBLE = 18.0
 # bring them back. That is a bound, which is loose where beta is known badly: at 30 all rows of
 # separated embeddings looked at three more candidates.
 LEFT_OUT = 50.0
-# With fewer points one label matters so much that no node is spared; with somewhat more, few are.
-VERY_FEW_POINTS = 50
-FEW_POINTS = 1000
 # Largest error of the test integrals, whose size is about one.
 TOLERANCE = 1e-8
+# With fewer points one label matters so much that few nodes leave half of the rows in doubt, and
+# probabilities of up to 150 points off by 1e-6; with the largest rule they are off by 3e-11
+# (`python benchmarks/nodes.py`).
+FEW_POINTS = 1000
 # The sizes of Gauss rules that are tried. Two to four nodes serve the test integrals as well, but
 # among hubs (64 columns, 6 of which matter) one row in fifty or in a hundred needs more.
 SIZES = (5, 6, 7, 8, 10, 12, 16, 20, 24)
@@ -39,8 +40,7 @@ def training_posterior(
     active = np.flatnonzero(log_mass > log_mass.max() - LEFT_OUT)
     log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
     fine = Rule(np.arange(len(log_prior)), curves.beta, log_weight)
-    sizes = SIZES if n_points >= FEW_POINTS else SIZES[-1:]
-    few = _reduced(fine, n_classes, sizes) if n_points >= VERY_FEW_POINTS else fine
+    few = _reduced(fine, n_classes, SIZES if n_points >= FEW_POINTS else SIZES[-1:])
     return TrainingPosterior(
         log_prior,
         curves,
@@ -60,12 +60,16 @@ def _reduced(dense: Rule, n_classes: int, sizes: tuple[int, ...]) -> Rule:
     exact = [(weight * f).sum(axis=1) for f in _tests(dense.beta, n_classes)]
     found: list[tuple | None] = [None] * len(weight)
     todo = np.arange(len(weight))
-    jacobi = jacobi_matrices(np.log(dense.beta), weight, min(sizes[-1], weight.shape[1]))
+    # In arcsinh(beta / 2), which is linear near zero and a logarithm beyond: what labels do is far
+    # from any singularity there (`interpolation`), so that broad posteriors need a fifth of the
+    # nodes that they need in log(beta).
+    x = np.arcsinh(0.5 * dense.beta)
+    jacobi = jacobi_matrices(x, weight, min(sizes[-1], weight.shape[1]))
     for n_nodes in sizes:
         if n_nodes > jacobi.diagonal.shape[1]:
             break
-        node, share, probe = jacobi.rule(n_nodes)
-        node = np.exp(node)
+        x, share, probe = jacobi.rule(n_nodes)
+        node = 2.0 * np.sinh(x)
         error = np.max(
             [
                 np.abs((share * f).sum(axis=1) - e[todo]) / np.maximum(1.0, e[todo])
