@@ -88,6 +88,16 @@ def test_held_out_rows(kind, structure, update):
     assert_equal(posterior, i, expected)
 
 
+@kinds
+def test_rows_in_doubt_are_done_again(monkeypatch, kind):
+    """What is known of some rows alone adds up as that of all rows does."""
+    _, _, new = rows_of(kind)
+    model = fitted(kind, "asymmetric")
+    found = model.predict_proba(new)
+    monkeypatch.setattr("kfree.averaging.DOUBT", -1.0)
+    np.testing.assert_allclose(model.predict_proba(new), found, atol=1e-7)
+
+
 # --- Its parts -----------------------------------------------------------------------------------
 
 

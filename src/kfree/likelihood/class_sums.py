@@ -49,10 +49,9 @@ class ClassSums:
         owner = slots.owner
         weighted = weight[owner]
         weighted *= listed
-        place = owner * mean.shape[1] + slots.classes
-        mean.reshape(-1)[place] += weighted.sum(axis=1) - more[0][owner]
+        mean[owner, slots.classes] += weighted.sum(axis=1) - more[0][owner]
         weighted *= listed
-        square.reshape(-1)[place] += weighted.sum(axis=1) - more[1][owner]
+        square[owner, slots.classes] += weighted.sum(axis=1) - more[1][owner]
 
     def take(self, rows: np.ndarray) -> ClassSums:
         """The sums of some of the rows."""
