@@ -27,7 +27,7 @@ def by_label(rows: OpenLabels) -> Callable[[int, np.ndarray], ByLabel]:
         few, slots = FewClasses(rows), every_class(rows.n_rows, rows.n_classes)
 
         def of_every_class(i: int, beta: np.ndarray) -> ByLabel:
-            return ByLabel(slots, few.at(i, beta).reshape(-1, len(beta)), None)
+            return ByLabel(slots, few.at(i, beta).reshape(-1, len(beta)))
 
         return of_every_class
 

@@ -13,17 +13,10 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.exchange import (
-    BLOCK_NUMBERS,
-    WORDS,
-    exchanged,
-    hashes,
-    joined,
-    present,
-    states,
-)
+from kfree.likelihood.counts import PointCounts, RisingCounts, of_every_class
+from kfree.likelihood.exchange import WORDS, exchanged, hashes, states
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.terms import log_terms, log_terms_joined
 from kfree.neighbors.flat import distinct_hashes, expand
 from kfree.neighbors.structures import Touched
 
@@ -58,17 +51,15 @@ class FewClasses:
         """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
         rows = self._open
         if rows.table.nearest:
-            log_class = self._own_terms(self._own.by_class(i), beta[None] / rows.table.k[i])
+            own = of_every_class(self._own.by_class(i), np.zeros(rows.n_rows, dtype=np.int64))
+            log_class = self._own_terms(own, i, beta[None])
             if rows.joint:
                 self._add_exchanges(log_class, i, beta)
             return log_class
         touched = rows.rows.touched(i, rows.joint)
-        slot = rows.labels[touched.own_neighbor] * np.int64(rows.n_rows) + touched.own_row
-        count = np.bincount(slot, minlength=rows.n_rows * rows.n_classes)
-        count = count.reshape(rows.n_classes, rows.n_rows)
-        log_class = self._own_terms(count, self._b(count.sum(axis=0), i, beta))
+        log_class = self._own_terms(rows.own_counts(touched), i, beta[None])
         if len(touched.pair_row):
-            log_class += self._changes(touched, i, beta)
+            log_class += self._changes(touched, i, beta[None])
         return log_class
 
     def _points_at(self, i: int) -> _Points:
@@ -89,10 +80,10 @@ class FewClasses:
         table, own = rows.table.take(points), rows.labels[points]
         return points, place, RisingCounts(table, rows.labels, own, rows.n_classes)
 
-    def _own_terms(self, count: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The rows' own terms from counts (n_classes, n_rows), at b (n_rows or 1, n_beta)."""
-        log_class = (count - count.max(axis=0)).T[:, :, None] * b[:, None, :]
-        log_class -= np.log(np.exp(log_class).sum(axis=1, keepdims=True))
+    def _own_terms(self, counts: PointCounts, i: int, beta: np.ndarray) -> np.ndarray:
+        """The rows' own terms: (n_rows, n_classes, n_beta)."""
+        log_class = log_terms(counts, counts.b(self._open.table, i, beta), slice(None))
+        log_class = log_class.reshape(self._open.n_rows, self._open.n_classes, -1)
         own = self._open.own_labels
         if own is not None:
             log_class -= log_class[np.arange(len(own)), own][:, None, :]
@@ -111,15 +102,15 @@ class FewClasses:
         if known is not None:
             state, change = known[0][point], known[1]
         else:
-            points, b = self._points_at(i), (beta / rows.table.k[i])[None]
+            points, b = self._points_at(i), beta[None] / rows.table.k[i]
             count, label, place = points.count, points.label, points.place[point]
             if rows.own_labels is not None:
-                count, label, gone = count[:, place], label[place], rows.own_labels[row]
+                count, label, gone = count[place], label[place], rows.own_labels[row]
             else:
                 last = rows.rows.graph.last(i)[points.points]  # type: ignore[attr-defined]
                 gone = rows.labels[last]
             shown_by, gone, state = states(count, label, gone)
-            change = exchanged(count[:, shown_by], label[shown_by], gone, b)
+            change = exchanged(count[shown_by], label[shown_by], gone, b)
             if rows.own_labels is None:
                 state = state[place]
         log_class += _sum_over_pairs(row, state, change, rows.n_rows).reshape(log_class.shape)
@@ -135,9 +126,8 @@ class FewClasses:
         place = points.place[touched.pair_point]
         key = hashes(points.count, points.label)
         shown_by, state, _ = distinct_hashes(key)
-        count, label = points.count[:, shown_by], points.label[shown_by]
-        # A shard knows the neighbors of touched points only; nobody asks for the terms of others.
-        old = present(count, label, self._b(np.maximum(count.sum(axis=0), 1), i, beta))
+        before = of_every_class(points.count[shown_by], points.label[shown_by])
+        old = log_terms(before, before.b(rows.table, i, beta))
         old = _sum_over_pairs(touched.pair_row, state[place], old, rows.n_rows)
         # What a point becomes depends on what is left of its counts. A hash is a sum over
         # neighbors, so that those that go are taken away from it.
@@ -147,42 +137,17 @@ class FewClasses:
             lost = WORDS[0][rows.labels[touched.lost_neighbor]]
             key[touched.lost_pair[first]] -= np.add.reduceat(lost, first)
         shown_by, state, _ = distinct_hashes(key)
-        new = self._new_terms(touched, points, shown_by, place[shown_by], i, beta)
+        place, weight = place[shown_by], touched.weight[shown_by]
+        count = points.count[place]
+        first = np.searchsorted(touched.lost_pair, np.arange(len(state) + 1))
+        owner, loss = expand(first, shown_by)
+        slot = owner * np.int64(rows.n_classes) + rows.labels[touched.lost_neighbor[loss]]
+        count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
+        after = of_every_class(count, points.label[place])
+        new = log_terms_joined(after, weight, after.b(rows.table, i, beta, weight))
+        new = new.reshape(len(shown_by), -1)
         new = _sum_over_pairs(touched.pair_row, state, new, rows.n_rows)
-        return new.reshape(rows.n_rows, rows.n_classes, len(beta)) - old[:, None, :]
-
-    def _new_terms(
-        self,
-        touched: Touched,
-        points: _Points,
-        pairs: np.ndarray,
-        place: np.ndarray,
-        i: int,
-        beta: np.ndarray,
-    ) -> np.ndarray:
-        """Log terms in some pairs, by the class of the open label: (n, n_classes * n_beta).
-
-        `place` (n,) is where the touched points of these pairs stand among the `points`.
-        """
-        n_classes = len(points.count)
-        out = np.empty((len(pairs), n_classes * len(beta)))
-        step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
-        first = np.searchsorted(touched.lost_pair, np.arange(len(touched.pair_row) + 1))
-        for start in range(0, len(pairs), step):
-            pair, point = pairs[start : start + step], place[start : start + step]
-            owner, loss = expand(first, pair)
-            count, weight = points.count[:, point], touched.weight[pair]
-            slot = self._open.labels[touched.lost_neighbor[loss]] * np.int64(len(pair)) + owner
-            count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
-            b = self._b(count.sum(axis=0) + weight, i, beta)
-            new = joined(count, points.label[point], weight, b)
-            out[start : start + step] = new.transpose(1, 0, 2).reshape(len(pair), -1)
-        return out
-
-    def _b(self, size: np.ndarray, i: int, beta: np.ndarray) -> np.ndarray:
-        """Beta over the divisor of points with neighborhoods of sizes (n,): (n or 1, n_beta)."""
-        table = self._open.table
-        return beta / (size[:, None] if table.by_size else np.full((1, 1), table.k[i]))
+        return new.reshape(rows.n_rows, rows.n_classes, -1) - old[:, None, :]
 
 
 @dataclass(frozen=True)
@@ -192,7 +157,7 @@ class _Points:
     points: np.ndarray  # (n,)
     place: np.ndarray  # where each of all training points stands among these
     label: np.ndarray  # (n,)
-    count: np.ndarray  # (n_classes, n)
+    count: np.ndarray  # (n, n_classes)
 
 
 def _sum_over_pairs(

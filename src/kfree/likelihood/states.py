@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfree.likelihood.exchange import joined, present
+from kfree.likelihood.counts import PointCounts, of_every_class
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.terms import segment_sum
+from kfree.likelihood.segments import segment_sum
+from kfree.likelihood.terms import log_terms, log_terms_joined
 from kfree.likelihood.training_sum import Curves
 from kfree.neighbors.flat import expand
 
@@ -46,20 +47,16 @@ class RowStates:
 
     def __init__(self, rows: OpenLabels, n_k: int) -> None:
         self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
-        self._own_labels = rows.own_labels
+        self._own_labels, self._table = rows.own_labels, rows.table
         fields = [rows.at(i) for i in range(n_k)]
-        own = [field.own_counts() for field in fields]
-        self._own = np.concatenate([counts for counts, _ in own])  # (n_k * n_rows, n_classes)
-        self._own_divisor = np.concatenate([divisor for _, divisor in own])
-        touched = [field.touched_counts() for field in fields]
-        n_pairs = [np.bincount(t.row, minlength=self.n_rows) for t in touched]
+        touched = [field.touched(shared=False) for field in fields]
+        pair_row = [field.changes.pair_row for field in fields]
+        n_pairs = [np.bincount(row, minlength=self.n_rows) for row in pair_row]
         self._indptr = np.concatenate([[0], np.cumsum(np.concatenate(n_pairs))])
-        self._before = np.concatenate([t.before for t in touched])  # (n_pairs, n_classes)
-        self._before_divisor = np.concatenate([t.before_divisor for t in touched])
-        self._after = np.concatenate([t.after for t in touched])
-        self._after_divisor = np.concatenate([t.after_divisor for t in touched])
-        self._weight = np.concatenate([t.weight for t in touched])
-        self._label = np.concatenate([t.label for t in touched])
+        self._own = _stacked([rows.own_counts(field.changes) for field in fields])
+        self._before = _stacked([points.before.take(points.of) for points in touched])
+        self._after = _stacked([points.after for points in touched])
+        self._weight = np.concatenate([points.weight for points in touched])
 
     def at(
         self, row: np.ndarray, candidate: np.ndarray, beta: np.ndarray
@@ -69,30 +66,31 @@ class RowStates:
         For rows that are held out the sum is taken without their own term.
         """
         cell = candidate * self.n_rows + row
-        own = self._own[cell]
-        log_class = _log_softmax(own, beta / self._own_divisor[cell])
+        own = self._own.take(cell)
+        log_class = log_terms(own, own.b(self._table, candidate, beta[:, None]), slice(None))
+        log_class = log_class.reshape(len(cell), -1)
         leaves = 0.0
         if self._own_labels is not None:
             leaves = -log_class[np.arange(len(cell)), self._own_labels[row]]
         state, pair = expand(self._indptr, cell)
         if len(pair):
-            change = self._change(pair, beta[state])
+            change = self._change(pair, candidate[state], beta[state, None])
             indptr = np.concatenate([[0], np.cumsum(np.bincount(state, minlength=len(cell)))])
-            log_class = log_class + segment_sum(change, indptr)
+            log_class += segment_sum(change, indptr)
         top = log_class.max(axis=1, keepdims=True)
         share = np.exp(log_class - top)
         total = share.sum(axis=1)
         return np.log(total) + top[:, 0] + leaves, share / total[:, None]
 
-    def _change(self, pair: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    def _change(self, pair: np.ndarray, candidate: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """New log term less old, by the class of the open label: (n_pairs, n_classes)."""
-        label = self._label[pair]
-        old = present(self._before[pair].T, label, (beta / self._before_divisor[pair])[:, None])
-        b = (beta / self._after_divisor[pair])[:, None]
-        new = joined(self._after[pair].T, label, self._weight[pair], b)
-        return new[:, :, 0].T - old
+        before, after, weight = self._before.take(pair), self._after.take(pair), self._weight[pair]
+        old = log_terms(before, before.b(self._table, candidate, beta))
+        b = after.b(self._table, candidate, beta, weight)
+        return log_terms_joined(after, weight, b).reshape(len(pair), -1) - old
 
 
-def _log_softmax(count: np.ndarray, b: np.ndarray) -> np.ndarray:
-    exponent = b[:, None] * (count - count.max(axis=1, keepdims=True))
-    return exponent - np.log(np.exp(exponent).sum(axis=1, keepdims=True))
+def _stacked(parts: list[PointCounts]) -> PointCounts:
+    """One after the other, of every class."""
+    count = np.concatenate([part.slots.table(part.count) for part in parts])
+    return of_every_class(count, np.concatenate([part.slots.classes[part.own] for part in parts]))
