@@ -13,7 +13,7 @@ from kfree.inference.prior import GammaPrior
 from kfree.likelihood import training_sum
 from kfree.likelihood.counts import PointCounts
 from kfree.likelihood.slots import ClassSlots
-from kfree.likelihood.terms import log_terms, log_terms_joined
+from kfree.likelihood.terms import log_terms, log_terms_joined, log_terms_of_classes
 
 # --- Modes ---------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ def test_terms_written_out(n_classes):
 @each_number_of_classes
 def test_each_class_as_the_own_one_written_out(n_classes):
     points = some_counts(n_classes)
-    found = log_terms(points, BETA / DIVISOR[:, None], slice(None))
+    found = log_terms_of_classes(points, BETA / DIVISOR[:, None])
     for slot, (i, count) in enumerate(zip(points.slots.owner, points.count, strict=True)):
         expected = written_out(every_count(i, n_classes), count, BETA / DIVISOR[i])
         np.testing.assert_allclose(found[slot], expected, rtol=1e-13, atol=1e-14)

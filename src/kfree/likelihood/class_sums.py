@@ -38,11 +38,13 @@ class ClassSums:
         weighted = slots.spread(weight)
         weighted *= share
         added = np.stack([weighted.sum(axis=1), np.einsum("ij,ij->i", weighted, share)])
-        if not slots.every:
-            # Every class gets what one without a slot has, the others the rest as well.
-            every = added[:, slots.last]
-            added -= every[:, slots.owner]
-            added[:, slots.last] = every
+        if slots.every:
+            self._sums[:, :, :-1] += added.reshape(2, slots.n_points, -1)
+            return
+        # Every class gets what one without a slot has, the others the rest as well.
+        common = added[:, slots.last]
+        added -= common[:, slots.owner]
+        added[:, slots.last] = common
         self._sums[:, slots.owner, slots.classes] += added
 
     def take(self, rows: np.ndarray) -> ClassSums:

@@ -19,7 +19,7 @@ from scipy import sparse
 from kfree.likelihood.counts import PointCounts, of_every_class
 from kfree.likelihood.entering import Entering
 from kfree.likelihood.slots import ByLabel, ClassSlots, make_slots
-from kfree.likelihood.terms import log_terms, log_terms_joined
+from kfree.likelihood.terms import log_terms, log_terms_joined, log_terms_of_classes
 from kfree.neighbors.flat import distinct, expand
 from kfree.neighbors.structures import Neighborhoods, OpenRows, Touched
 
@@ -48,12 +48,15 @@ class OpenLabels:
         own = None if self.own_labels is None else self.own_labels[rows]
         return replace(self, rows=self.rows.take(rows), own_labels=own)
 
+    def any_labels(self) -> np.ndarray:
+        """The labels that the rows had; where they had none, any will do."""
+        return np.zeros(self.n_rows, np.int64) if self.own_labels is None else self.own_labels
+
     def own_counts(self, touched: Touched) -> PointCounts:
-        """The classes in the rows' own neighborhoods, of every class; the rows have any label."""
+        """The classes in the rows' own neighborhoods, of every class."""
         slot = touched.own_row * np.int64(self.n_classes) + self.labels[touched.own_neighbor]
         count = np.bincount(slot, minlength=self.n_rows * self.n_classes)
-        any_label = np.zeros(self.n_rows, dtype=np.int64)
-        return of_every_class(count.reshape(self.n_rows, self.n_classes), any_label)
+        return of_every_class(count.reshape(self.n_rows, self.n_classes), self.any_labels())
 
     def at(self, i: int) -> Field:
         """The rows among their neighbors at the i-th candidate of K."""
@@ -65,9 +68,9 @@ class Field:
 
     def __init__(self, open_labels: OpenLabels, i: int) -> None:
         self.open = open_labels
-        self.candidate = i
+        self._place = open_labels.table, i
         self.changes = open_labels.rows.touched(i, open_labels.joint)
-        self._cached: dict[bool, tuple[TouchedPoints | None, _RowSlots]] = {}
+        self._cached: dict[bool, tuple[TouchedPoints | None, PointCounts, np.ndarray]] = {}
 
     def by_label(self, beta: np.ndarray) -> ByLabel:
         """What each label gives at betas (n_beta,), or (n_rows, n_beta) if each row has its own."""
@@ -77,42 +80,35 @@ class Field:
         beta = np.atleast_2d(beta)
         if shared not in self._cached:
             touched = self.touched(shared) if len(self.changes.pair_row) else None
-            self._cached[shared] = touched, self._row_slots(touched)
-        touched, at = self._cached[shared]
-        value = self._own(at, beta)
+            self._cached[shared] = touched, *self._around_rows(touched)
+        touched, own, of_entry = self._cached[shared]
+        value = own_terms(own, own.b(*self._place, beta), self.open.own_labels is not None)
         if touched is not None:
-            value += self._changed(touched, at, beta)
-        return ByLabel(at.slots, value)
+            value += self._changed(touched, own.slots, of_entry, beta)
+        return ByLabel(own.slots, value)
 
-    def _row_slots(self, touched: TouchedPoints | None) -> _RowSlots:
-        """Slots of the classes that occur near each row."""
+    def _around_rows(self, touched: TouchedPoints | None) -> tuple[PointCounts, np.ndarray]:
+        """The classes in the rows' own neighborhoods, with slots for all that occur near each row.
+
+        And the slots of what occurs around touched points, unless every class has one.
+        """
         changes, n_rows, n_classes = self.changes, self.open.n_rows, self.open.n_classes
-        row = [changes.own_row, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)]
-        label = [self.open.labels[changes.own_neighbor], *row[1:]]
-        if self.open.own_labels is not None:
-            row[1], label[1] = np.arange(n_rows), self.open.own_labels
+        row = [np.arange(n_rows), changes.own_row]
+        label = [self.open.any_labels(), self.open.labels[changes.own_neighbor]]
         if touched is not None and not touched.after.slots.every:
             pair, entry = touched.entries
-            row[2], label[2] = changes.pair_row[pair], touched.after.slots.classes[entry]
+            row.append(changes.pair_row[pair])
+            label.append(touched.after.slots.classes[entry])
         slots, slot = make_slots(n_rows, n_classes, np.concatenate(row), np.concatenate(label))
-        return _RowSlots(slots, *np.split(slot, np.cumsum([len(row[0]), len(row[1])])))
+        own, near, of_entry = np.split(slot, [n_rows, n_rows + len(changes.own_row)])
+        return PointCounts(slots, np.bincount(near, minlength=len(slots.classes)), own), of_entry
 
-    def _own(self, at: _RowSlots, beta: np.ndarray) -> np.ndarray:
-        """The open row's own log term.
-
-        Less what it was among the training labels, if it was among them.
-        """
-        count = np.bincount(at.of_neighbor, minlength=len(at.slots.classes))
-        rows = PointCounts(at.slots, count, at.slots.indptr[:-1])  # with any label
-        value = log_terms(rows, rows.b(self.open.table, self.candidate, beta), slice(None))
-        if self.open.own_labels is not None:
-            value -= at.slots.spread(value[at.of_label])
-        return value
-
-    def _changed(self, touched: TouchedPoints, at: _RowSlots, beta: np.ndarray) -> np.ndarray:
-        """The summed changes of the touched points' terms."""
+    def _changed(
+        self, touched: TouchedPoints, slots: ClassSlots, of_entry: np.ndarray, beta: np.ndarray
+    ) -> np.ndarray:
+        """The summed changes of the touched points' terms, by the slots of the rows."""
         changes, before, after = self.changes, touched.before, touched.after
-        place = self.open.table, self.candidate
+        place = self._place
         if len(beta) == 1:
             old = log_terms(before, before.b(*place, beta))[touched.of]
         else:
@@ -125,17 +121,17 @@ class Field:
             (np.ones(len(changes.pair_row)), touched.item_of_pair, indptr),
             shape=(changes.n_rows, len(touched.of)),
         )
-        if at.slots.every:  # in the same order everywhere
+        if slots.every:  # in the same order everywhere
             value -= after.slots.spread(old)
             return (gather @ value.reshape(len(old), -1)).reshape(-1, beta.shape[1])
         _, entries = touched.entries
         spread = sparse.coo_array(
-            (np.ones(len(entries)), (at.of_entry, entries)),
-            shape=(len(at.slots.classes), len(value)),
+            (np.ones(len(entries)), (of_entry, entries)),
+            shape=(len(slots.classes), len(value)),
         ).tocsr()
         others = value[after.slots.last]
         value -= after.slots.spread(others)  # what a class has on top of those without a slot
-        return spread @ value + at.slots.spread(gather @ (others - old))
+        return spread @ value + slots.spread(gather @ (others - old))
 
     def touched(self, shared: bool) -> TouchedPoints:
         """The class counts of the touched points before and after, the open label apart."""
@@ -167,7 +163,7 @@ class Field:
 
     def _counts(self, point: np.ndarray) -> PointCounts:
         """Class counts of some training points."""
-        owner, neighbor = self.open.table.of(point, self.candidate)
+        owner, neighbor = self.open.table.of(point, self._place[1])
         points = np.concatenate([np.arange(len(point)), owner])
         labels = self.open.labels[np.concatenate([point, neighbor])]
         slots, slot = make_slots(len(point), self.open.n_classes, points, labels)
@@ -193,11 +189,10 @@ class TouchedPoints:
         return expand(self.after.slots.indptr, self.item_of_pair)
 
 
-@dataclass(frozen=True)
-class _RowSlots:
-    """Slots of the classes near each row, and where what occurs there has its slot."""
+def own_terms(rows: PointCounts, b: np.ndarray, known: bool) -> np.ndarray:
+    """The rows' own log terms: (n_slots, n_beta).
 
-    slots: ClassSlots
-    of_neighbor: np.ndarray  # the classes of the rows' own neighbors
-    of_label: np.ndarray  # the rows' own labels, where these are known
-    of_entry: np.ndarray  # the slots of touched points, if not every class has a slot
+    Less what they were among the training labels, if they were `known` to be there.
+    """
+    value = log_terms_of_classes(rows, b)
+    return value - rows.slots.spread(value[rows.own]) if known else value

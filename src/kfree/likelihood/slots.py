@@ -65,9 +65,6 @@ class ClassSlots:
 
     def take(self, points: np.ndarray) -> tuple[ClassSlots, np.ndarray]:
         """The slots of some of the points, and which of these slots they are."""
-        if self.every:
-            slot = points[:, None] * self.n_classes + np.arange(self.n_classes)
-            return every_class(len(points), self.n_classes), slot.ravel()
         _, slot = expand(self.indptr, points)
         indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[points])])
         return ClassSlots(indptr, self.classes[slot], self.n_classes, self.every), slot

@@ -28,17 +28,27 @@ LARGEST_EXPONENT = 700.0
 BLOCK_NUMBERS = 1 << 19
 
 
-def log_terms(
-    points: PointCounts, b: np.ndarray, own: np.ndarray | slice | None = None
-) -> np.ndarray:
-    """The log term of each point, or of the slots `own` as own classes: (n, n_beta)."""
-    slots, count, own = points.slots, points.count, points.own if own is None else own
+def log_terms(points: PointCounts, b: np.ndarray) -> np.ndarray:
+    """The log term of each point: (n, n_beta)."""
+    top, log_total = _log_totals(points, b)
+    return (points.count[points.own] - top)[:, None] * b - log_total
+
+
+def log_terms_of_classes(points: PointCounts, b: np.ndarray) -> np.ndarray:
+    """The log term that each point would have with each slot's class as its own."""
+    top, log_total = _log_totals(points, b)
+    slots, margin = points.slots, points.count - points.slots.spread(top)
+    return margin[:, None] * (b if len(b) == 1 else slots.spread(b)) - slots.spread(log_total)
+
+
+def _log_totals(points: PointCounts, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest count of each point; log of the sum over classes of exp(b (m_c - largest))."""
+    slots, count = points.slots, points.count
     top, log_total = np.empty(slots.n_points, count.dtype), np.empty((slots.n_points, b.shape[1]))
     for some, part, those in _blocks(slots, b):
         top[some], value = _powers(those, count[part], _of(b, some))
         log_total[some] = np.log(those.sum(value))
-    point = slots.owner[own]
-    return (count[own] - top[point])[:, None] * _of(b, point) - log_total[point]
+    return top, log_total
 
 
 def log_terms_joined(points: PointCounts, weight: np.ndarray, b: np.ndarray) -> np.ndarray:
