@@ -11,7 +11,9 @@ from kfree.inference.gauss import jacobi_matrices
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
 from kfree.likelihood import training_sum
-from kfree.likelihood.terms import Counts, log_terms, log_terms_of_classes
+from kfree.likelihood.counts import PointCounts
+from kfree.likelihood.slots import ClassSlots
+from kfree.likelihood.terms import log_terms, log_terms_joined, log_terms_of_classes
 
 # --- Modes ---------------------------------------------------------------------------------------
 
@@ -177,65 +179,93 @@ def test_control_rate_instead_of_scale():
 # --- Terms ---------------------------------------------------------------------------------------
 
 
-def some_counts():
-    """Points with 0 to 4 listed classes; own class listed, absent, first and last."""
-    lists = [[3, 1], [], [5], [0, 2, 2, 1], [4, 4], [1, 7, 0]]
-    return lists, Counts(
-        indptr=np.concatenate([[0], np.cumsum([len(m) for m in lists])]),
-        value=np.array([m for one in lists for m in one]),
-        n_absent=np.array([0, 3, 1, 2, 0, 197]),
-        own=np.array([1, 0, 5, 2, 4, 7]),
-        divisor=np.array([4.0, 2.0, 5.0, 3.0, 8.0, 7.0]),
-    )
+# The counts of 0 to 4 listed classes, and the place of the own class among them: first, not listed
+# (None), last, within; and what the counts are divided by.
+LISTS = [[3, 1], [], [5], [0, 2, 2, 1], [4, 4], [1, 7, 0]]
+OWN = [1, None, 0, 1, 0, 1]
+DIVISOR = np.array([4.0, 2.0, 5.0, 3.0, 8.0, 7.0])
+BETA = np.array([1e-3, 0.7, 5.0, 40.0])
+each_number_of_classes = pytest.mark.parametrize("n_classes", [4, 5, 200])
 
 
-def test_terms_written_out():
-    lists, counts = some_counts()
-    beta = np.array([[1e-3, 0.7, 5.0, 40.0]])
-    found = log_terms(counts, beta)
-    for i, m in enumerate(lists):
-        every = np.array([*m, *[0] * counts.n_absent[i]])
-        b = beta[0] / counts.divisor[i]
-        expected = b * counts.own[i] - np.log(np.exp(np.multiply.outer(b, every)).sum(axis=1))
+def some_counts(n_classes):
+    """Points with the counts above: of classes 0, 1, ..., and in the last slot of all others."""
+    length = np.array([len(m) for m in LISTS])
+    indptr = np.concatenate([[0], np.cumsum(length + 1)])
+    classes = np.concatenate([[*range(n), n_classes] for n in length])
+    value = np.array([m for one in LISTS for m in [*one, 0]])
+    own = [len(m) if z is None else z for m, z in zip(LISTS, OWN, strict=True)]
+    slots = ClassSlots(indptr, classes, n_classes, every=False)
+    return PointCounts(slots, value, indptr[:-1] + own)
+
+
+def every_count(i, n_classes):
+    """The counts of all classes around a point."""
+    return np.array([*LISTS[i], *[0] * (n_classes - len(LISTS[i]))])
+
+
+def written_out(m, own, b):
+    """The log term, (n_beta,)."""
+    return b * own - np.log(np.exp(np.multiply.outer(b, m)).sum(axis=1))
+
+
+@each_number_of_classes
+def test_terms_written_out(n_classes):
+    found = log_terms(some_counts(n_classes), BETA / DIVISOR[:, None])
+    for i, z in enumerate(OWN):
+        m, own = every_count(i, n_classes), 0 if z is None else LISTS[i][z]
+        expected = written_out(m, own, BETA / DIVISOR[i])
         np.testing.assert_allclose(found[i], expected, rtol=1e-13, atol=1e-14)
 
 
-def test_each_class_as_the_own_one_written_out():
-    lists, counts = some_counts()
-    beta = np.array([[1e-3, 0.7, 5.0, 40.0]])
-    listed, absent = log_terms_of_classes(counts, beta)
-    for i, m in enumerate(lists):
-        every = np.array([*m, *[0] * counts.n_absent[i]])
-        b = beta[0] / counts.divisor[i]
-        log_total = np.log(np.exp(np.multiply.outer(b, every)).sum(axis=1))
-        there = listed[counts.indptr[i] : counts.indptr[i + 1]]
-        np.testing.assert_allclose(there, np.outer(m, b) - log_total, rtol=1e-13, atol=1e-14)
-        np.testing.assert_allclose(absent[i], -log_total, rtol=1e-13, atol=1e-14)
+@each_number_of_classes
+def test_each_class_as_the_own_one_written_out(n_classes):
+    points = some_counts(n_classes)
+    found = log_terms_of_classes(points, BETA / DIVISOR[:, None])
+    for slot, (i, count) in enumerate(zip(points.slots.owner, points.count, strict=True)):
+        expected = written_out(every_count(i, n_classes), count, BETA / DIVISOR[i])
+        np.testing.assert_allclose(found[slot], expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("block", [1, 30, 1 << 19])
+@each_number_of_classes
+def test_terms_that_take_up_a_label_written_out(monkeypatch, n_classes, block):
+    """For each class; in blocks of points, too."""
+    monkeypatch.setattr("kfree.likelihood.terms.BLOCK_NUMBERS", block)
+    points, weight = some_counts(n_classes), np.array([1, 1, 2, 0, 1, 2])
+    found = log_terms_joined(points, weight, BETA / DIVISOR[:, None])
+    slots = points.slots
+    for slot, (i, c) in enumerate(zip(slots.owner, slots.classes, strict=True)):
+        # The own class has its own slot, or else another of those that have none joins.
+        if (c == n_classes and len(LISTS[i]) == n_classes) or OWN[i] is None:
+            continue
+        m = every_count(i, n_classes)
+        m[min(c, len(LISTS[i]))] += weight[i]
+        expected = written_out(m, m[OWN[i]], BETA / DIVISOR[i])
+        np.testing.assert_allclose(found[slot], expected, rtol=1e-13, atol=1e-14)
 
 
 def test_each_point_may_have_its_own_beta():
-    _, counts = some_counts()
-    beta = np.arange(1.0, 13.0).reshape(6, 2)
-    found = log_terms(counts, beta)
+    points, b = some_counts(200), np.arange(1.0, 13.0).reshape(6, 2) / DIVISOR[:, None]
+    found = log_terms(points, b)
     for i in range(6):
-        np.testing.assert_allclose(found[i], log_terms(counts, beta[[i]])[i], rtol=1e-14)
+        alone = log_terms(points.take(np.array([i])), b[[i]])[0]
+        np.testing.assert_allclose(found[i], alone, rtol=1e-14)
 
 
 @pytest.mark.parametrize("beta", [1e6, 1e12])
 def test_terms_at_a_large_beta(beta):
     """Nothing overflows: a term is its margin to the largest count, shared if several have it."""
-    _, counts = some_counts()
-    found = log_terms(counts, np.array([[beta]]))
-    margin = np.array([-2.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / counts.divisor
-    shared = np.array([1, 3, 1, 2, 2, 1])
+    found = log_terms(some_counts(200), beta / DIVISOR[:, None])
+    margin = np.array([-2.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / DIVISOR
+    shared = np.array([1, 200, 1, 2, 2, 1])
     np.testing.assert_allclose(found[:, 0], beta * margin - np.log(shared), rtol=1e-12)
 
 
-def test_terms_near_zero_beta():
-    lists, counts = some_counts()
-    found = log_terms(counts, np.array([[1e-300]]))
-    n_classes = counts.n_absent + [len(m) for m in lists]
-    np.testing.assert_allclose(found[:, 0], -np.log(n_classes), rtol=1e-14)
+@each_number_of_classes
+def test_terms_near_zero_beta(n_classes):
+    found = log_terms(some_counts(n_classes), 1e-300 / DIVISOR[:, None])
+    np.testing.assert_allclose(found[:, 0], -np.log(np.full(6, n_classes)), rtol=1e-14)
 
 
 def test_a_measure_with_one_point_that_counts_has_a_rule():

@@ -207,7 +207,7 @@ def test_hopeless_k_have_their_row_too(large):
         log_mass = log_p + known.log_total
         mass = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
-        own = known.listed.reshape(len(rows), model.n_classes, -1)[rows, model.labels]
+        own = known.share.reshape(len(rows), model.n_classes, -1)[rows, model.labels]
         log_score = np.log((mass * own).sum(axis=1)).mean()
         assert_allclose(found.loo_log_score[i], log_score, atol=1e-7)
 

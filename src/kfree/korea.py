@@ -106,10 +106,10 @@ def _known(model: Model, rows: OpenLabels) -> _Known | None:
     if where is None:
         return None
     (training,) = model.likelihood.curves(near)(where.beta, False, np.arange(len(near)))
-    few = FewClasses(rows)
+    values = FewClasses(rows).by_label
     log_class = np.empty((len(near), rows.n_rows, rows.n_classes, where.n_points))
     for j, i in enumerate(near):
-        log_class[j] = few.at(int(i), where.beta[j])
+        log_class[j] = values(int(i), where.beta[j]).value.reshape(log_class.shape[1:])
     log_class += training[:, None, None, :]
     likelihood = Interpolants(where, log_class)
 

@@ -13,6 +13,7 @@ from kfree.inference.quadrature import log_sum
 from kfree.inference.rules import NEGLIGIBLE
 from kfree.likelihood.conditional import by_label
 from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.segments import segment_max
 from kfree.likelihood.slots import ByLabel
 from kfree.training import Model
 
@@ -115,7 +116,5 @@ def log_outside(model: Model, i: int, values: ByLabel) -> np.ndarray:
     posterior, curves = model.posterior, model.posterior.curves
     beta, log_mass = curves.ends(i)
     log_mass = log_mass + posterior.log_prior[i] - posterior.log_normalizer
-    out = np.full(values.slots.n_points, -np.inf)
-    for row, value in values.each():
-        np.maximum.at(out, row, curves.log_outside(i, beta, log_mass + value, model.prior.shape))
-    return out + np.log(values.slots.n_classes)
+    outside = curves.log_outside(i, beta, log_mass + values.value, model.prior.shape)
+    return segment_max(outside, values.slots.indptr, -np.inf) + np.log(values.slots.n_classes)

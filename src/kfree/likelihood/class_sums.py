@@ -19,8 +19,8 @@ class ClassSums:
     """
 
     def __init__(self, n_rows: int, n_classes: int) -> None:
-        self._listed = np.zeros((2, n_rows, n_classes))  # of probabilities and of their squares
-        self._absent = np.zeros((2, n_rows))
+        # Of probabilities and of their squares. The last column is part of every class.
+        self._sums = np.zeros((2, n_rows, n_classes + 1))
         self._weight = np.zeros(n_rows)
         self._log_unit = np.full(n_rows, NOTHING)
 
@@ -31,43 +31,37 @@ class ClassSums:
 
         `log_factor` (n_rows,) multiplies the weights.
         """
-        slots, listed, absent = known.slots, known.listed, known.absent
+        slots, share = known.slots, known.share
         if log_factor is not None:
             weight = weight * self._in_units(log_factor)[:, None]
         self._weight += weight.sum(axis=1)
-        mean, square = self._listed
-        if absent is None:
-            table = listed.reshape(*mean.shape, -1)
-            weighted = weight[:, None, :] * table
-            mean += weighted.sum(axis=2)
-            square += np.einsum("ijk,ijk->ij", weighted, table)
+        weighted = slots.spread(weight)
+        weighted *= share
+        added = np.stack([weighted.sum(axis=1), np.einsum("ij,ij->i", weighted, share)])
+        if slots.every:
+            self._sums[:, :, :-1] += added.reshape(2, slots.n_points, -1)
             return
-        # Every class gets what an absent one has, a listed class the rest as well.
-        others = weight * absent
-        more = others.sum(axis=1), (others * absent).sum(axis=1)
-        self._absent += more
-        owner = slots.owner
-        weighted = weight[owner]
-        weighted *= listed
-        place = owner * mean.shape[1] + slots.classes
-        mean.reshape(-1)[place] += weighted.sum(axis=1) - more[0][owner]
-        weighted *= listed
-        square.reshape(-1)[place] += weighted.sum(axis=1) - more[1][owner]
+        # Every class gets what one without a slot has, the others the rest as well.
+        common = added[:, slots.last]
+        added -= common[:, slots.owner]
+        added[:, slots.last] = common
+        self._sums[:, slots.owner, slots.classes] += added
 
     def take(self, rows: np.ndarray) -> ClassSums:
         """The sums of some of the rows."""
-        some = ClassSums(len(rows), self._listed.shape[2])
-        some._listed, some._absent = self._listed[:, rows], self._absent[:, rows]
+        some = ClassSums(len(rows), self._sums.shape[2] - 1)
+        some._sums = self._sums[:, rows]
         some._weight, some._log_unit = self._weight[rows], self._log_unit[rows]
         return some
 
     def put(self, rows: np.ndarray, better: ClassSums) -> None:
         """Replace the sums of some of the rows."""
-        self._listed[:, rows], self._absent[:, rows] = better._listed, better._absent
+        self._sums[:, rows] = better._sums
         self._weight[rows], self._log_unit[rows] = better._weight, better._log_unit
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
-        mean, square = (self._listed + self._absent[:, :, None]) / self._weight[:, None]
+        sums = self._sums[:, :, :-1] + self._sums[:, :, -1:]
+        mean, square = sums / self._weight[:, None]
         # A probability can underflow only where beta is beyond any reason; it is never zero.
         mean = np.maximum(mean, np.finfo(float).tiny)
         return mean / mean.sum(axis=1, keepdims=True), np.clip(square, 0.0, mean)
@@ -77,8 +71,7 @@ class ClassSums:
         if not (log_factor < self._log_unit + LARGEST_FACTOR).all():
             log_unit = np.maximum(self._log_unit, log_factor)
             shrunk = np.exp(self._log_unit - log_unit)
-            self._listed *= shrunk[:, None]
-            self._absent *= shrunk
+            self._sums *= shrunk[:, None]
             self._weight *= shrunk
             self._log_unit = log_unit
         return np.exp(log_factor - self._log_unit)

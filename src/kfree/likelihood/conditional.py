@@ -18,17 +18,11 @@ import numpy as np
 
 from kfree.likelihood.few_classes import FEW_CLASSES, FewClasses
 from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.slots import ByLabel, every_class
+from kfree.likelihood.slots import ByLabel
 
 
 def by_label(rows: OpenLabels) -> Callable[[int, np.ndarray], ByLabel]:
     """A function of a candidate, rising from call to call, and betas (n_beta,)."""
     if rows.n_classes <= FEW_CLASSES:
-        few, slots = FewClasses(rows), every_class(rows.n_rows, rows.n_classes)
-
-        def of_every_class(i: int, beta: np.ndarray) -> ByLabel:
-            return ByLabel(slots, few.at(i, beta).reshape(-1, len(beta)), None)
-
-        return of_every_class
-
+        return FewClasses(rows).by_label
     return lambda i, beta: rows.at(i).by_label(beta)

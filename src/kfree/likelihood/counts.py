@@ -1,12 +1,52 @@
-"""Class counts around points, for one candidate of K after the other."""
+"""Class counts around points, at one candidate of K or for one after the other."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from kfree.likelihood.slots import DENSE_CLASSES, every_class, make_slots
-from kfree.likelihood.terms import segment_sum
+from kfree.likelihood.segments import segment_sum
+from kfree.likelihood.slots import DENSE_CLASSES, ClassSlots, every_class, make_slots
 from kfree.neighbors.structures import Neighborhoods
+
+
+@dataclass(frozen=True)
+class PointCounts:
+    """How many neighbors of each class points have."""
+
+    slots: ClassSlots
+    count: np.ndarray  # (n_slots,)
+    own: np.ndarray  # (n_points,) the slot of a point's own class
+
+    def take(self, points: np.ndarray) -> PointCounts:
+        """The same of some of the points."""
+        slots, slot = self.slots.take(points)
+        own = self.own[points] - self.slots.indptr[points] + slots.indptr[:-1]
+        return PointCounts(slots, self.count[slot], own)
+
+    def b(
+        self,
+        table: Neighborhoods,
+        i: int | np.ndarray,
+        beta: np.ndarray,
+        weight: np.ndarray | int = 0,
+    ) -> np.ndarray:
+        """Beta (n or 1, n_beta) over the divisor at the i-th candidate: (n or 1, n_beta).
+
+        Where it is the size of the neighborhood, a label that it takes up counts `weight` times.
+        """
+        if not table.by_size:
+            return beta / np.reshape(table.k[i], (-1, 1))
+        # A shard knows the neighbors of touched points only; nobody asks for the terms of others.
+        size = segment_sum(self.count, self.slots.indptr) + weight
+        return beta / np.maximum(size, 1)[:, None]
+
+
+def of_every_class(count: np.ndarray, own: np.ndarray) -> PointCounts:
+    """From counts (n_points, n_classes) and the own classes of the points."""
+    slots = every_class(*count.shape)
+    return PointCounts(slots, count.ravel(), slots.find(np.arange(len(own)), own))
 
 
 class RisingCounts:
@@ -48,13 +88,8 @@ class RisingCounts:
         return self.count
 
     def by_class(self, i: int) -> np.ndarray:
-        """A copy of the counts of all classes at the i-th candidate: (n_classes, n_points)."""
-        count, slots = self.rise_to(i), self.slots
-        if slots.every:
-            return count.reshape(slots.n_points, -1).T.copy()
-        table = np.zeros((slots.n_classes, slots.n_points), dtype=count.dtype)
-        table[slots.classes, slots.owner] = count
-        return table
+        """A copy of the counts of all classes at the i-th candidate: (n_points, n_classes)."""
+        return self.slots.table(self.rise_to(i)).copy()
 
     def divisor(self, i: int) -> np.ndarray:
         """What counts are divided by to become shares, at the i-th candidate: (n_points,)."""

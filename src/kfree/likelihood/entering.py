@@ -51,7 +51,7 @@ def entering(
     for i in sorted(betas):
         count = counts.by_class(i)
         shown_by, gone, state = states(count, labels, labels[graph.last(i)])
-        those = count[:, shown_by], labels[shown_by], gone
+        those = count[shown_by], labels[shown_by], gone
         changes = exchanged(*those, betas[i][None] / table.k[i])
         changes = changes.reshape(len(shown_by), n_classes, -1)
         known[i] = state.astype(np.int32), betas[i], changes

@@ -7,23 +7,16 @@ the point alone, and those that most rows need are known beforehand (`entering`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.exchange import (
-    BLOCK_NUMBERS,
-    WORDS,
-    exchanged,
-    hashes,
-    joined,
-    present,
-    states,
-)
-from kfree.likelihood.open_labels import OpenLabels
+from kfree.likelihood.counts import RisingCounts, of_every_class
+from kfree.likelihood.exchange import WORDS, exchanged, hashes, states
+from kfree.likelihood.open_labels import OpenLabels, own_terms
+from kfree.likelihood.slots import ByLabel
+from kfree.likelihood.terms import log_terms, log_terms_joined
 from kfree.neighbors.flat import distinct_hashes, expand
 from kfree.neighbors.structures import Touched
 
@@ -45,8 +38,7 @@ class FewClasses:
     def __init__(self, rows: OpenLabels) -> None:
         self._open = rows
         if rows.table.nearest:
-            # New rows have no class yet: any will do.
-            own = np.zeros(rows.n_rows, dtype=np.int64)
+            own = rows.any_labels()
             self._own = RisingCounts(rows.rows.own_lists(), rows.labels, own, rows.n_classes)
             if rows.joint:
                 row, point, cell = rows.rows.exchanges()
@@ -54,31 +46,32 @@ class FewClasses:
                 self._pairs = row[order], point[order]  # by the first candidate that has them
                 self._n_pairs = np.bincount(cell, minlength=len(rows.table.k)).cumsum()
 
-    def at(self, i: int, beta: np.ndarray) -> np.ndarray:
-        """Values at the i-th candidate and the betas (n_beta,): (n_rows, n_classes, n_beta)."""
-        rows = self._open
+    def by_label(self, i: int, beta: np.ndarray) -> ByLabel:
+        """Values at the i-th candidate and the betas (n_beta,)."""
+        rows, beta = self._open, beta[None]
         if rows.table.nearest:
-            log_class = self._own_terms(self._own.by_class(i), beta[None] / rows.table.k[i])
-            if rows.joint:
-                self._add_exchanges(log_class, i, beta)
-            return log_class
-        touched = rows.rows.touched(i, rows.joint)
-        slot = rows.labels[touched.own_neighbor] * np.int64(rows.n_rows) + touched.own_row
-        count = np.bincount(slot, minlength=rows.n_rows * rows.n_classes)
-        count = count.reshape(rows.n_classes, rows.n_rows)
-        log_class = self._own_terms(count, self._b(count.sum(axis=0), i, beta))
-        if len(touched.pair_row):
-            log_class += self._changes(touched, i, beta)
-        return log_class
+            own = of_every_class(self._own.by_class(i), rows.any_labels())
+            changes = self._exchanges(i, beta) if rows.joint and self._n_pairs[i] else None
+        else:
+            touched = rows.rows.touched(i, rows.joint)
+            own = rows.own_counts(touched)
+            changes = self._changes(touched, i, beta) if len(touched.pair_row) else None
+        value = own_terms(own, own.b(rows.table, i, beta), rows.own_labels is not None)
+        if changes is not None:
+            value += changes.reshape(value.shape)
+        return ByLabel(own.slots, value)
 
-    def _points_at(self, i: int) -> _Points:
-        """The points that the rows touch, at the i-th candidate; all points if these are known."""
+    def _around(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points that the rows touch, or all points if the classes around these are known.
+
+        Where each of all points stands among them, and these classes: (n, n_classes).
+        """
         rows = self._open
         if rows.around is not None and i in rows.around:
             every = np.arange(len(rows.labels))
-            return _Points(every, every, rows.labels, rows.around[i])
+            return every, every, rows.around[i]
         points, place, counts = self._touched_points
-        return _Points(points, place, rows.labels[points], counts.by_class(i))
+        return points, place, counts.by_class(i)
 
     @cached_property
     def _touched_points(self) -> tuple[np.ndarray, np.ndarray, RisingCounts]:
@@ -89,55 +82,39 @@ class FewClasses:
         table, own = rows.table.take(points), rows.labels[points]
         return points, place, RisingCounts(table, rows.labels, own, rows.n_classes)
 
-    def _own_terms(self, count: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The rows' own terms from counts (n_classes, n_rows), at b (n_rows or 1, n_beta)."""
-        log_class = (count - count.max(axis=0)).T[:, :, None] * b[:, None, :]
-        log_class -= np.log(np.exp(log_class).sum(axis=1, keepdims=True))
-        own = self._open.own_labels
-        if own is not None:
-            log_class -= log_class[np.arange(len(own)), own][:, None, :]
-        return log_class
+    def _exchanges(self, i: int, beta: np.ndarray) -> np.ndarray:
+        """What becomes of the points in whose lists a row is: (n_rows, n_classes * n_beta).
 
-    def _add_exchanges(self, log_class: np.ndarray, i: int, beta: np.ndarray) -> None:
-        """Add what becomes of the points in whose lists a row is: each exchanges one neighbor.
-
-        Its last one for a new point, the row itself if that is held out.
+        Each exchanges one neighbor: its last one for a new point, the row itself if that is held
+        out.
         """
         rows = self._open
-        if not self._n_pairs[i]:
-            return
-        row, point = self._up_to(i)
-        known = None if rows.entering is None else rows.entering.at(i, beta)
+        row, point = (part[: self._n_pairs[i]] for part in self._pairs)
+        known = None if rows.entering is None else rows.entering.at(i, beta[0])
         if known is not None:
             state, change = known[0][point], known[1]
         else:
-            points, b = self._points_at(i), (beta / rows.table.k[i])[None]
-            count, label, place = points.count, points.label, points.place[point]
+            points, place, count = self._around(i)
             if rows.own_labels is not None:
-                count, label, gone = count[:, place], label[place], rows.own_labels[row]
+                points, count, gone = point, count[place[point]], rows.own_labels[row]
             else:
-                last = rows.rows.graph.last(i)[points.points]  # type: ignore[attr-defined]
+                last = rows.rows.graph.last(i)[points]  # type: ignore[attr-defined]
                 gone = rows.labels[last]
+            label = rows.labels[points]
             shown_by, gone, state = states(count, label, gone)
-            change = exchanged(count[:, shown_by], label[shown_by], gone, b)
+            change = exchanged(count[shown_by], label[shown_by], gone, beta / rows.table.k[i])
             if rows.own_labels is None:
-                state = state[place]
-        log_class += _sum_over_pairs(row, state, change, rows.n_rows).reshape(log_class.shape)
-
-    def _up_to(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and points of the pairs that count at the i-th candidate."""
-        row, point = self._pairs
-        return row[: self._n_pairs[i]], point[: self._n_pairs[i]]
+                state = state[place[point]]
+        return _sum_over_pairs(row, state, change, rows.n_rows)
 
     def _changes(self, touched: Touched, i: int, beta: np.ndarray) -> np.ndarray:
-        """New log terms less old ones, summed over the pairs: (n_rows, n_classes, n_beta)."""
-        rows, points = self._open, self._points_at(i)
-        place = points.place[touched.pair_point]
-        key = hashes(points.count, points.label)
+        """New log terms less old ones, summed over the pairs: (n_rows, n_classes * n_beta)."""
+        rows, (points, place, counts) = self._open, self._around(i)
+        label, place = rows.labels[points], place[touched.pair_point]
+        key = hashes(counts, label)
         shown_by, state, _ = distinct_hashes(key)
-        count, label = points.count[:, shown_by], points.label[shown_by]
-        # A shard knows the neighbors of touched points only; nobody asks for the terms of others.
-        old = present(count, label, self._b(np.maximum(count.sum(axis=0), 1), i, beta))
+        before = of_every_class(counts[shown_by], label[shown_by])
+        old = log_terms(before, before.b(rows.table, i, beta))
         old = _sum_over_pairs(touched.pair_row, state[place], old, rows.n_rows)
         # What a point becomes depends on what is left of its counts. A hash is a sum over
         # neighbors, so that those that go are taken away from it.
@@ -147,52 +124,17 @@ class FewClasses:
             lost = WORDS[0][rows.labels[touched.lost_neighbor]]
             key[touched.lost_pair[first]] -= np.add.reduceat(lost, first)
         shown_by, state, _ = distinct_hashes(key)
-        new = self._new_terms(touched, points, shown_by, place[shown_by], i, beta)
+        place, weight = place[shown_by], touched.weight[shown_by]
+        count = counts[place]
+        first = np.searchsorted(touched.lost_pair, np.arange(len(state) + 1))
+        owner, loss = expand(first, shown_by)
+        slot = owner * np.int64(rows.n_classes) + rows.labels[touched.lost_neighbor[loss]]
+        count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
+        after = of_every_class(count, label[place])
+        new = log_terms_joined(after, weight, after.b(rows.table, i, beta, weight))
+        new = new.reshape(len(shown_by), -1)
         new = _sum_over_pairs(touched.pair_row, state, new, rows.n_rows)
-        return new.reshape(rows.n_rows, rows.n_classes, len(beta)) - old[:, None, :]
-
-    def _new_terms(
-        self,
-        touched: Touched,
-        points: _Points,
-        pairs: np.ndarray,
-        place: np.ndarray,
-        i: int,
-        beta: np.ndarray,
-    ) -> np.ndarray:
-        """Log terms in some pairs, by the class of the open label: (n, n_classes * n_beta).
-
-        `place` (n,) is where the touched points of these pairs stand among the `points`.
-        """
-        n_classes = len(points.count)
-        out = np.empty((len(pairs), n_classes * len(beta)))
-        step = max(1, BLOCK_NUMBERS // (n_classes * len(beta)))
-        first = np.searchsorted(touched.lost_pair, np.arange(len(touched.pair_row) + 1))
-        for start in range(0, len(pairs), step):
-            pair, point = pairs[start : start + step], place[start : start + step]
-            owner, loss = expand(first, pair)
-            count, weight = points.count[:, point], touched.weight[pair]
-            slot = self._open.labels[touched.lost_neighbor[loss]] * np.int64(len(pair)) + owner
-            count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
-            b = self._b(count.sum(axis=0) + weight, i, beta)
-            new = joined(count, points.label[point], weight, b)
-            out[start : start + step] = new.transpose(1, 0, 2).reshape(len(pair), -1)
-        return out
-
-    def _b(self, size: np.ndarray, i: int, beta: np.ndarray) -> np.ndarray:
-        """Beta over the divisor of points with neighborhoods of sizes (n,): (n or 1, n_beta)."""
-        table = self._open.table
-        return beta / (size[:, None] if table.by_size else np.full((1, 1), table.k[i]))
-
-
-@dataclass(frozen=True)
-class _Points:
-    """Training points and the classes around them at one candidate."""
-
-    points: np.ndarray  # (n,)
-    place: np.ndarray  # where each of all training points stands among these
-    label: np.ndarray  # (n,)
-    count: np.ndarray  # (n_classes, n)
+        return new - np.tile(old, rows.n_classes)
 
 
 def _sum_over_pairs(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfree.likelihood.exchange import joined, present
-from kfree.likelihood.open_labels import OpenLabels
-from kfree.likelihood.terms import segment_sum
+from kfree.likelihood.counts import PointCounts, of_every_class
+from kfree.likelihood.open_labels import OpenLabels, own_terms
+from kfree.likelihood.segments import segment_sum
+from kfree.likelihood.slots import ByLabel
+from kfree.likelihood.terms import log_terms, log_terms_joined
 from kfree.likelihood.training_sum import Curves
 from kfree.neighbors.flat import expand
 
@@ -45,21 +47,16 @@ class RowStates:
     """log p(z, z' = c | beta, K) - log p(z | beta, K) for states with their own row, K and beta."""
 
     def __init__(self, rows: OpenLabels, n_k: int) -> None:
-        self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
-        self._own_labels = rows.own_labels
+        self.n_rows, self._known, self._table = rows.n_rows, rows.own_labels is not None, rows.table
         fields = [rows.at(i) for i in range(n_k)]
-        own = [field.own_counts() for field in fields]
-        self._own = np.concatenate([counts for counts, _ in own])  # (n_k * n_rows, n_classes)
-        self._own_divisor = np.concatenate([divisor for _, divisor in own])
-        touched = [field.touched_counts() for field in fields]
-        n_pairs = [np.bincount(t.row, minlength=self.n_rows) for t in touched]
+        touched = [field.touched(shared=False) for field in fields]
+        pair_row = [field.changes.pair_row for field in fields]
+        n_pairs = [np.bincount(row, minlength=self.n_rows) for row in pair_row]
         self._indptr = np.concatenate([[0], np.cumsum(np.concatenate(n_pairs))])
-        self._before = np.concatenate([t.before for t in touched])  # (n_pairs, n_classes)
-        self._before_divisor = np.concatenate([t.before_divisor for t in touched])
-        self._after = np.concatenate([t.after for t in touched])
-        self._after_divisor = np.concatenate([t.after_divisor for t in touched])
-        self._weight = np.concatenate([t.weight for t in touched])
-        self._label = np.concatenate([t.label for t in touched])
+        self._own = _tables([rows.own_counts(field.changes) for field in fields])
+        self._before = _tables([points.before.take(points.of) for points in touched])
+        self._after = _tables([points.after for points in touched])
+        self._weight = np.concatenate([points.weight for points in touched])
 
     def at(
         self, row: np.ndarray, candidate: np.ndarray, beta: np.ndarray
@@ -69,30 +66,31 @@ class RowStates:
         For rows that are held out the sum is taken without their own term.
         """
         cell = candidate * self.n_rows + row
-        own = self._own[cell]
-        log_class = _log_softmax(own, beta / self._own_divisor[cell])
-        leaves = 0.0
-        if self._own_labels is not None:
-            leaves = -log_class[np.arange(len(cell)), self._own_labels[row]]
+        own = _take(self._own, cell)
+        b = own.b(self._table, candidate, beta[:, None])
+        value = own_terms(own, b, self._known)
         state, pair = expand(self._indptr, cell)
         if len(pair):
-            change = self._change(pair, beta[state])
+            change = self._change(pair, candidate[state], beta[state, None])
             indptr = np.concatenate([[0], np.cumsum(np.bincount(state, minlength=len(cell)))])
-            log_class = log_class + segment_sum(change, indptr)
-        top = log_class.max(axis=1, keepdims=True)
-        share = np.exp(log_class - top)
-        total = share.sum(axis=1)
-        return np.log(total) + top[:, 0] + leaves, share / total[:, None]
+            value += segment_sum(change, indptr).reshape(value.shape)
+        known = ByLabel(own.slots, value).conditional()
+        return known.log_total[:, 0], known.table()[:, :, 0]
 
-    def _change(self, pair: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    def _change(self, pair: np.ndarray, candidate: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """New log term less old, by the class of the open label: (n_pairs, n_classes)."""
-        label = self._label[pair]
-        old = present(self._before[pair].T, label, (beta / self._before_divisor[pair])[:, None])
-        b = (beta / self._after_divisor[pair])[:, None]
-        new = joined(self._after[pair].T, label, self._weight[pair], b)
-        return new[:, :, 0].T - old
+        before, after = _take(self._before, pair), _take(self._after, pair)
+        weight = self._weight[pair]
+        old = log_terms(before, before.b(self._table, candidate, beta))
+        b = after.b(self._table, candidate, beta, weight)
+        return log_terms_joined(after, weight, b).reshape(len(pair), -1) - old
 
 
-def _log_softmax(count: np.ndarray, b: np.ndarray) -> np.ndarray:
-    exponent = b[:, None] * (count - count.max(axis=1, keepdims=True))
-    return exponent - np.log(np.exp(exponent).sum(axis=1, keepdims=True))
+def _tables(parts: list[PointCounts]) -> tuple[np.ndarray, np.ndarray]:
+    """Counts (n, n_classes) and own classes (n,) of points, one after the other."""
+    count = [part.slots.table(part.count).astype(np.int32) for part in parts]
+    return np.concatenate(count), np.concatenate([part.slots.classes[part.own] for part in parts])
+
+
+def _take(tables: tuple[np.ndarray, np.ndarray], points: np.ndarray) -> PointCounts:
+    return of_every_class(*(table[points] for table in tables))

@@ -4,149 +4,101 @@ With m_c neighbors of class c, own class z and divisor D (K, or the size of the 
 
     log term = b m_z - log sum_c exp(b m_c),    b = beta / D.
 
-Classes without a neighbor all contribute exp(0), so only their number matters. Sums are taken
-relative to the largest count, so that no beta overflows.
+A point that takes up an open label w times, once the neighbors that it loses are gone, has
+
+    V(c) = b (m_z + w [c = z]) - log(sum_c' exp(b m_c') - exp(b m_c) + exp(b (m_c + w))).
+
+Exponents are taken relative to the largest count, so that none overflows and none is lost before it
+is compared. b is (n or 1, n_beta).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from kfree.neighbors.flat import expand
+from kfree.likelihood.counts import PointCounts
+from kfree.likelihood.segments import segment_max
+from kfree.likelihood.slots import ClassSlots
+
+# Above this, exp overflows.
+LARGEST_EXPONENT = 700.0
+# About how many numbers are held while terms are evaluated.
+BLOCK_NUMBERS = 1 << 19
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Class counts of many points, compressed: point i has entries `indptr[i]:indptr[i + 1]`."""
-
-    indptr: np.ndarray  # (n_points + 1,)
-    value: np.ndarray  # (n_entries,) m_c for the classes that are listed
-    n_absent: np.ndarray  # (n_points,) classes that are not listed
-    own: np.ndarray  # (n_points,) m_z
-    divisor: np.ndarray  # (n_points,) D
-
-    @property
-    def owner(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.own)), np.diff(self.indptr))
+def log_terms(points: PointCounts, b: np.ndarray) -> np.ndarray:
+    """The log term of each point: (n, n_beta)."""
+    top, log_total = _log_totals(points, b)
+    return (points.count[points.own] - top)[:, None] * b - log_total
 
 
-def segment_sum(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """Sums over `indptr[i]:indptr[i + 1]` along the first axis; empty segments give zero."""
-    n = len(indptr) - 1
-    if n == 0 or len(values) == 0:
-        return np.zeros((n, *values.shape[1:]), dtype=values.dtype)
-    length = np.diff(indptr)
-    if length.min() == length.max():
-        return values.reshape(n, length[0], *values.shape[1:]).sum(axis=1)
-    filled = length > 0
-    out = np.zeros((n, *values.shape[1:]), dtype=values.dtype)
-    out[filled] = np.add.reduceat(values, indptr[:-1][filled], axis=0)
+def log_terms_of_classes(points: PointCounts, b: np.ndarray) -> np.ndarray:
+    """The log term that each point would have with each slot's class as its own."""
+    top, log_total = _log_totals(points, b)
+    slots, margin = points.slots, points.count - points.slots.spread(top)
+    return margin[:, None] * (b if len(b) == 1 else slots.spread(b)) - slots.spread(log_total)
+
+
+def _log_totals(points: PointCounts, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest count of each point; log of the sum over classes of exp(b (m_c - largest))."""
+    slots, count = points.slots, points.count
+    top, log_total = np.empty(slots.n_points, count.dtype), np.empty((slots.n_points, b.shape[1]))
+    for some, part, those in _blocks(slots, b):
+        top[some], value = _powers(those, count[part], _of(b, some))
+        log_total[some] = np.log(those.sum(value))
+    return top, log_total
+
+
+def log_terms_joined(points: PointCounts, weight: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """V(c) of points that take up a label `weight` (n,) times: (n_slots, n_beta)."""
+    slots, out = points.slots, np.empty((len(points.count), b.shape[1]))
+    for some, part, those in _blocks(slots, b):
+        own = points.own[some] - part.start
+        out[part] = _joined(those, points.count[part], own, weight[some], _of(b, some))
     return out
 
 
-def segment_max(values: np.ndarray, indptr: np.ndarray, empty: float) -> np.ndarray:
-    """Maxima over `indptr[i]:indptr[i + 1]` along the first axis; `empty` where nothing is."""
-    n = len(indptr) - 1
-    length = np.diff(indptr)
-    if n and length.min() == length.max() > 0:
-        return values.reshape(n, length[0], *values.shape[1:]).max(axis=1)
-    filled = length > 0
-    out = np.full((n, *values.shape[1:]), empty, dtype=float)
-    if filled.any():
-        out[filled] = np.maximum.reduceat(values, indptr[:-1][filled], axis=0)
-    return out
+def _joined(
+    slots: ClassSlots, count: np.ndarray, own: np.ndarray, weight: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    top, value = _powers(slots, count, b)
+    total, gain = slots.spread(slots.sum(value)), weight[:, None] * b
+    if gain.max(initial=0.0) < LARGEST_EXPONENT:
+        value *= slots.spread(np.expm1(gain))
+        value += total
+        np.log(value, out=value)
+    else:
+        with np.errstate(divide="ignore"):  # no other class may be left
+            rest = np.log(np.maximum(total - value, 0.0))
+        below = (count - slots.spread(top))[:, None] * (b if len(b) == 1 else slots.spread(b))
+        value = np.logaddexp(rest, below + slots.spread(gain))
+    np.subtract(slots.spread((count[own] - top)[:, None] * b), value, out=value)
+    value[own] += gain
+    return value
 
 
-def take(counts: Counts, points: np.ndarray) -> Counts:
-    """The counts of some of the points, in the given order."""
-    _, entry = expand(counts.indptr, points)
-    length = np.diff(counts.indptr)[points]
-    return Counts(
-        np.concatenate([[0], np.cumsum(length)]),
-        counts.value[entry],
-        counts.n_absent[points],
-        counts.own[points],
-        counts.divisor[points],
-    )
+def _powers(slots: ClassSlots, count: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest count of each point; exp(b (m_c - largest)): (n_slots, n_beta)."""
+    top = segment_max(count, slots.indptr, 0)
+    below = slots.spread(top) - count
+    if len(b) > 1:
+        return top, np.exp(-below[:, None] * slots.spread(b))
+    # One b for all: few distinct powers, read off a table in half the time.
+    return top, np.take(np.exp(-np.arange(below.max(initial=0) + 1)[:, None] * b), below, axis=0)
 
 
-def log_terms(counts: Counts, beta: np.ndarray) -> np.ndarray:
-    """The log term of each point: (n, n_beta).
-
-    Parameters
-    ----------
-    counts : Counts of n points
-    beta : (n, n_beta) or (1, n_beta)
-    """
-    b, top, log_total = _log_totals(counts, beta)
-    return b * (counts.own - top)[:, None] - log_total
+def _of(b: np.ndarray, points: np.ndarray | slice) -> np.ndarray:
+    return b if len(b) == 1 else b[points]
 
 
-def log_terms_of_classes(counts: Counts, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The log term that each point would have with each class as its own.
-
-    Parameters as in `log_terms`. Returns (n_entries, n_beta) for the listed classes, and
-    (n, n_beta) for any other.
-    """
-    b, top, log_total = _log_totals(counts, beta)
-    owner = counts.owner
-    listed = b[owner] * (counts.value - top[owner])[:, None] - log_total[owner]
-    return listed, -b * top[:, None] - log_total
-
-
-def _log_totals(counts: Counts, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """b; the largest count; log of the sum over all classes of exp(b (m_c - largest))."""
-    owner = counts.owner
-    b = beta / counts.divisor[:, None]  # (n, n_beta)
-    top = segment_max(counts.value, counts.indptr, 0.0)
-    present = np.exp(b[owner] * (counts.value - top[owner])[:, None])  # (n_entries, n_beta)
-    rest = counts.n_absent[:, None] * np.exp(-b * top[:, None])
-    return b, top, np.log(segment_sum(present, counts.indptr) + rest)
-
-
-def log_terms_joined(
-    counts: Counts, own_entry: np.ndarray, weight: np.ndarray, beta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The log term of each point after one more neighbor, of each possible class, was added.
-
-    Parameters
-    ----------
-    counts : Counts before; `divisor` as it is afterwards
-    own_entry : (n,) the entry of the point's own class, which must be listed
-    weight : (n,) how often the neighbor counts
-    beta : (n, n_beta) or (1, n_beta)
-
-    Returns
-    -------
-    (n_entries, n_beta), the class that joins is the entry's;
-    (n, n_beta), the class that joins is not listed
-    """
-    owner = counts.owner
-    b = beta / counts.divisor[:, None]
-    top = segment_max(counts.value, counts.indptr, 0.0)
-    below = (counts.value - top[owner])[:, None]
-    present = np.exp(b[owner] * below)  # (n_entries, n_beta)
-    zero = np.exp(-b * top[:, None])
-    total = segment_sum(present, counts.indptr) + counts.n_absent[:, None] * zero
-    own_below = (counts.own - top)[:, None]
-    joins_own = np.zeros((len(counts.value), 1))
-    joins_own[own_entry, 0] = weight
-    entry = _joined(
-        b[owner], below + weight[owner, None], own_below[owner] + joins_own, total[owner] - present
-    )
-    return entry, _joined(b, (weight - top)[:, None], own_below, total - zero)
-
-
-def _joined(b: np.ndarray, rise: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The log term after the count of one class has risen.
-
-    `rise` is what that count has become and `own` that of the point's own class, less the largest
-    count before; `others` is the sum of exp(b (m_c - largest)) over all other classes. That is a
-    difference, but the class's new part is larger than the old one that was taken away, so that no
-    digits are lost. It may be larger than all before: `high` keeps it from overflowing.
-    """
-    high = b * np.maximum(rise, 0.0)
-    total = others * np.exp(-high) + np.exp(b * np.minimum(rise, 0.0))
-    return b * own - high - np.log(total)
+def _blocks(slots: ClassSlots, b: np.ndarray) -> Iterator[tuple[slice, slice, ClassSlots]]:
+    """Points in blocks: which points, which slots, and these slots alone."""
+    n, indptr = slots.n_points, slots.indptr
+    step = max(1, BLOCK_NUMBERS * n // max(1, len(slots.classes) * b.shape[1]))
+    for start in range(0, n, step):
+        points = slice(start, min(start + step, n))
+        part = slice(indptr[start], indptr[points.stop])
+        those = indptr[start : points.stop + 1] - part.start, slots.classes[part]
+        yield points, part, ClassSlots(*those, slots.n_classes, slots.every)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from kfree.likelihood.counts import RisingCounts
-from kfree.likelihood.terms import Counts, segment_max, segment_sum, take
+from kfree.likelihood.segments import segment_max, segment_sum
 from kfree.neighbors.flat import distinct, distinct_hashes, expand
 from kfree.neighbors.structures import Neighborhoods
 from kfree.neighbors.threads import run
@@ -42,6 +42,28 @@ LogLikelihood = Callable[[np.ndarray, bool, np.ndarray], tuple]
 
 
 @dataclass(frozen=True)
+class Counts:
+    """Class counts of many points, compressed: point i has entries `indptr[i]:indptr[i + 1]`."""
+
+    indptr: np.ndarray  # (n_points + 1,)
+    value: np.ndarray  # (n_entries,) m_c for the classes that are listed
+    n_absent: np.ndarray  # (n_points,) classes that are not listed
+    own: np.ndarray  # (n_points,) m_z
+    divisor: np.ndarray  # (n_points,) D
+
+    @property
+    def owner(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.own)), np.diff(self.indptr))
+
+    def take(self, points: np.ndarray) -> Counts:
+        """The counts of some of the points, in the given order."""
+        _, entry = expand(self.indptr, points)
+        indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[points])])
+        others = self.n_absent[points], self.own[points], self.divisor[points]
+        return Counts(indptr, self.value[entry], *others)
+
+
+@dataclass(frozen=True)
 class Terms:
     """Distinct terms of the sum, ordered by K and by hash, and how many points have each."""
 
@@ -52,8 +74,8 @@ class Terms:
 
     def take(self, chosen: np.ndarray) -> Terms:
         """Some of the terms."""
-        counts = take(self.counts, chosen)
-        return Terms(self.candidate[chosen], self.key[chosen], counts, self.n_points[chosen])
+        those = self.counts.take(chosen), self.n_points[chosen]
+        return Terms(self.candidate[chosen], self.key[chosen], *those)
 
 
 class Curves:
@@ -260,7 +282,7 @@ def together(parts: list[Terms]) -> Terms:
     first = np.append(True, (key[1:] != key[:-1]) | (candidate[1:] != candidate[:-1]))
     starts = np.flatnonzero(first)
     n_points = np.add.reduceat(found.n_points[order], starts, dtype=found.n_points.dtype)
-    return Terms(candidate[starts], key[starts], take(found.counts, order[starts]), n_points)
+    return Terms(candidate[starts], key[starts], found.counts.take(order[starts]), n_points)
 
 
 def one_after_the_other(parts: list[Terms]) -> Terms:

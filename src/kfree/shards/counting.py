@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from kfree.inference.prior import GammaPrior
-from kfree.likelihood.terms import Counts
 from kfree.likelihood.training_sum import (
+    Counts,
     Curves,
     Terms,
     TrainingSum,
