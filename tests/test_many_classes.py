@@ -8,7 +8,7 @@ import pytest
 import naive
 from kfree import KFreeClassifier
 from kfree.blocks import PreparedPoints, held_out, new_points
-from kfree.likelihood import conditional
+from kfree.likelihood import conditional, few_classes
 from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.few_classes import FEW_CLASSES
 from kfree.likelihood.training_sum import count_patterns
@@ -161,6 +161,44 @@ def test_terms_of_held_out_rows(kind):
             np.testing.assert_allclose(found[row], log_p - training, atol=1e-9)
 
 
+# --- Few classes: up to twice as many as neighbors ------------------------------------------------
+
+
+@structures
+@pytest.mark.parametrize("held_out_rows", [False, True])
+def test_either_way_gives_the_same(monkeypatch, structure, held_out_rows):
+    X, z, new = rows_of("continuous")
+    rows = None if held_out_rows else new
+    found = []
+    for most in (few_classes.MOST_CLASSES, 1):
+        monkeypatch.setattr(few_classes, "MOST_CLASSES", most)
+        model = KFreeClassifier(structure=structure, k_values=[5, N_CLASSES // 2]).fit(X, z)
+        found.append(model.posterior(rows))
+    for name in ("k_probabilities", "class_probabilities", "beta_mean"):
+        few, general = (getattr(each, name) for each in found)
+        np.testing.assert_allclose(few, general, rtol=1e-6, atol=1e-8, err_msg=name)
+
+
+def test_betas_in_parts_give_the_same(monkeypatch):
+    X, z, new = rows_of("continuous")
+    for structure in naive.STRUCTURES:
+        model = KFreeClassifier(structure=structure, k_values=[5, N_CLASSES // 2]).fit(X, z)
+        found = []
+        for numbers in (few_classes.STATE_NUMBERS, 1):
+            monkeypatch.setattr(few_classes, "STATE_NUMBERS", numbers)
+            found += [model.predict_proba(new), model.predict_proba(None)]
+        for one, other in zip(found[:2], found[2:], strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "k_max", "few"),
+    [(32, 1, True), (33, 16, False), (34, 17, True), (1024, 512, True), (1025, 2000, False)],
+)
+def test_what_few_classes_are(n_classes, k_max, few):
+    assert few_classes.are_few(n_classes, k_max) is few
+
+
 # --- Controls ------------------------------------------------------------------------------------
 
 
@@ -168,6 +206,6 @@ def test_this_way_is_taken(monkeypatch):
     """Otherwise the comparisons above would be about that of few classes."""
     monkeypatch.setattr(conditional, "FewClasses", None)
     fitted("continuous", "asymmetric").predict_proba(rows_of("continuous")[2])
-    monkeypatch.setattr(conditional, "FEW_CLASSES", N_CLASSES)
+    monkeypatch.setattr("kfree.likelihood.few_classes.FEW_CLASSES", N_CLASSES)
     with pytest.raises(TypeError):
         fitted("continuous", "asymmetric").predict_proba(rows_of("continuous")[2])

@@ -10,7 +10,7 @@ import numpy as np
 from kfree.inference.laplace import GRID
 from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.entering import Entering, entering
-from kfree.likelihood.few_classes import FEW_CLASSES
+from kfree.likelihood.few_classes import are_few
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.neighbors.structures import HeldOut, NewPoints
 from kfree.training import Model
@@ -23,6 +23,8 @@ BLOCK_NUMBERS = 1 << 22
 LARGEST_BLOCK = 1024
 # About how many numbers Algorithm 1 holds for each row, K and class.
 KOREA_NUMBERS = 64
+# About how many classes are found around a row where there are many.
+USUALLY_LISTED = 32
 
 # Up to how many numbers (256 MiB) are kept of the classes around the training points, and of what
 # new rows do to them at the candidates that a label with this slope could bring back. Without them
@@ -106,7 +108,7 @@ def new_points(
     rows = NewPoints(model.structure, model.graph, arrivals)
     found = OpenLabels(rows, model.table, model.labels, model.n_classes, joint)
     few_rows = len(arrivals.reverse_row) < len(model.labels)  # these touch few points
-    if not joint or few_rows or model.n_classes > FEW_CLASSES:
+    if not joint or few_rows or not few_classes(model):
         return found
     if model.table.nearest:
         return replace(found, entering=prepared.entering)
@@ -117,9 +119,14 @@ def held_out(prepared: PreparedPoints, rows: np.ndarray, joint: bool) -> OpenLab
     """Training rows, each with its label unknown."""
     model = prepared.model
     found = HeldOut(model.structure, model.graph, model.table, rows)
-    around = prepared.around if joint and model.n_classes <= FEW_CLASSES else None
+    around = prepared.around if joint and few_classes(model) else None
     own = model.labels[rows]
     return OpenLabels(found, model.table, model.labels, model.n_classes, joint, own, around)
+
+
+def few_classes(model: Model) -> bool:
+    """Whether all classes are looked at for every touched point."""
+    return are_few(model.n_classes, model.candidates.k[-1])
 
 
 def block_rows(model: Model, inference: str, n_draws: int = 0) -> int:
@@ -130,7 +137,8 @@ def block_rows(model: Model, inference: str, n_draws: int = 0) -> int:
 def _numbers(model: Model, inference: str, n_draws: int) -> int:
     """About how many numbers a row takes."""
     k_max, rule = int(model.candidates.k[-1]), model.posterior.rule
-    n_listed = min(model.n_classes, FEW_CLASSES)
+    few = few_classes(model)
+    n_listed = model.n_classes if few else min(model.n_classes, USUALLY_LISTED)
     if inference == "metropolis":
         # Chains run side by side: one step of many rows costs little more than of one.
         sum_of_k = int(model.candidates.k.sum())
@@ -138,6 +146,6 @@ def _numbers(model: Model, inference: str, n_draws: int) -> int:
     if inference == "laplace":
         return max(len(GRID) + model.n_k, KOREA_NUMBERS) * model.n_k * n_listed
     n_nodes = rule.beta.shape[1]
-    if model.n_classes <= FEW_CLASSES:
+    if few:
         return 2 * n_nodes * model.n_classes + 2 * k_max
     return n_nodes * k_max * n_listed + 2 * model.n_classes

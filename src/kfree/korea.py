@@ -20,7 +20,7 @@ from kfree.inference.interpolation import Interpolants, Intervals, intervals
 from kfree.inference.laplace import Gaussians, gaussians
 from kfree.inference.mode import maximize
 from kfree.likelihood.class_sums import ClassSums, normalized
-from kfree.likelihood.few_classes import FEW_CLASSES, FewClasses
+from kfree.likelihood.few_classes import FewClasses, are_few
 from kfree.likelihood.open_labels import OpenLabels
 from kfree.reach import most_slope
 from kfree.row_density import RowDensity
@@ -98,7 +98,7 @@ class _Known:
 
 
 def _known(model: Model, rows: OpenLabels) -> _Known | None:
-    if rows.n_classes > FEW_CLASSES:
+    if not are_few(rows.n_classes, rows.table.k[-1]):
         return None
     alone, near = training_gaussians(model), _near(model, rows)
     behind = model.posterior.log_mass.max() - model.posterior.log_mass

@@ -13,7 +13,7 @@ from kfree.likelihood.terms import log_terms_joined
 from kfree.neighbors.flat import distinct, distinct_hashes
 
 # A random word for each class: of a neighbor, of the point itself; and one for the weight.
-WORDS = np.random.default_rng(20131).integers(0, 1 << 64, (3, 256), dtype=np.uint64) | np.uint64(1)
+WORDS = np.random.default_rng(20131).integers(0, 1 << 64, (3, 1024), dtype=np.uint64) | np.uint64(1)
 
 
 def hashes(count: np.ndarray, label: np.ndarray) -> np.ndarray:
