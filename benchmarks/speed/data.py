@@ -49,11 +49,11 @@ def mixture(
     return X, cluster % n_classes
 
 
-def embeddings(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors of 384 numbers in float32, 10 classes that kNN separates perfectly."""
+def embeddings(n_rows: int, seed: int, n_classes: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors of 384 numbers in float32, classes that kNN separates perfectly."""
     random = np.random.default_rng([1, seed])
-    y = random.integers(10, size=n_rows)
-    X = random.normal(size=(10, 384))[y] + random.normal(size=(n_rows, 384))
+    y = random.integers(n_classes, size=n_rows)
+    X = random.normal(size=(n_classes, 384))[y] + random.normal(size=(n_rows, 384))
     return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32), y
 
 

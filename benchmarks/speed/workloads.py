@@ -74,8 +74,9 @@ def workloads(quick: bool, n_jobs: int) -> list[Workload]:
         Workload("predict-100k-8", partial(predict, large, 8, [1, many], 1.0), one),
         Workload("predict-20k-64", partial(predict, small, 64, [few, small], 1.3), one),
         Workload("predict-20k-256", partial(predict, small, 256, [few, small], 1.3), one),
-        Workload("embeddings-3k", partial(broad, "embeddings", size(3_000), few), one),
-        Workload("embeddings-20k", partial(broad, "embeddings", small, few), one),
+        Workload("embeddings-3k", partial(broad, "embeddings 10", size(3_000), few), one),
+        Workload("embeddings-50", partial(broad, "embeddings 50", size(3_000), few), one),
+        Workload("embeddings-20k", partial(broad, "embeddings 10", small, few), one),
         Workload("informative-64", partial(broad, "informative 64", small, few), one),
         Workload("informative-8", partial(broad, "informative 8", small, few), one),
         Workload("structures", partial(structures, small, few), one),
@@ -158,23 +159,25 @@ def broad(kind: str, n_rows: int, n_new: int, setting: Setting) -> list[Result]:
 
     The worst of three seeds, so that no figure hangs on one data set.
     """
-    metrics = ("euclidean", "cosine") if kind == "embeddings" else ("euclidean",)
+    family, number = kind.split()
+    metrics = ("euclidean", "cosine") if kind == "embeddings 10" else ("euclidean",)
     fits, targets = {"embeddings": (3.0, 10.0), "informative 64": (1.5, 1.5)}, (1.2, 1.0)
-    targets, results = fits.get(kind, targets), []
+    targets, results = fits.get(kind, fits.get(family, targets)), []
     for metric in metrics:
         found: list[list[Result]] = [[], []]
         for seed in SEEDS[: 1 if setting.quick else None]:
-            if kind == "embeddings":
-                X, y = embeddings(n_rows + n_new, seed)
+            if family == "embeddings":
+                X, y = embeddings(n_rows + n_new, seed, int(number))
             else:
-                X, y = informative(n_rows + n_new, int(kind.split()[1]), seed)
+                X, y = informative(n_rows + n_new, int(number), seed)
             train, labels, new = X[:n_rows], y[:n_rows], X[n_rows:]
             model = KFreeClassifier(metric=metric, n_jobs=setting.n_jobs).fit(train, labels)
             given = {"metric": metric, "n_jobs": setting.n_jobs}
             search = NearestNeighbors(n_neighbors=model.k_max_, **given).fit(train)
             peer = KNeighborsClassifier(model.k_optimal_, **given).fit(train, labels)
             known = {**facts(model, *train.shape), "seed": seed, "new": n_new}
-            name = f"{n_rows:,} x {train.shape[1]}, {kind.split()[0]}, {metric}"
+            what = family if kind != "embeddings 50" else "embeddings of 50 classes"
+            name = f"{n_rows:,} x {train.shape[1]}, {what}, {metric}"
             calls = {KFREE: partial(model.fit, train, labels), "sklearn": search.kneighbors}
             found[0].append(compare(f"fit {name}", calls, targets[0], setting, known))
             calls = {
