@@ -109,7 +109,8 @@ class FewClasses:
             return change.reshape(rows.n_rows, rows.n_classes, -1)
         points, place, count = self._around(i)
         if rows.own_labels is not None:
-            points, count, gone = point, count[place[point]], rows.own_labels[row]
+            points, gone = point, rows.own_labels[row]
+            count = np.take(count, place[point], axis=0)  # in a tenth of the time of an index
         else:
             last = rows.rows.graph.last(i)[points]  # type: ignore[attr-defined]
             gone = rows.labels[last]
