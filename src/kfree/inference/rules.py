@@ -65,11 +65,14 @@ def _reduced(dense: Rule, n_classes: int, sizes: tuple[int, ...]) -> Rule:
     # nodes that they need in log(beta).
     x = np.arcsinh(0.5 * dense.beta)
     jacobi = jacobi_matrices(x, weight, min(sizes[-1], weight.shape[1]))
+    n_there = (weight > 0).sum(axis=1)
     for n_nodes in sizes:
-        if n_nodes > jacobi.diagonal.shape[1]:
+        more = n_there[todo] > n_nodes  # the others have nothing to gain
+        todo, jacobi = todo[more], jacobi.take(more)
+        if not len(todo):
             break
         x, share, probe = jacobi.rule(n_nodes)
-        node = 2.0 * np.sinh(x)
+        node = 2.0 * np.sinh(np.maximum(x, np.finfo(float).tiny))  # may be zero but for rounding
         error = np.max(
             [
                 np.abs((share * f).sum(axis=1) - e[todo]) / np.maximum(1.0, e[todo])
@@ -83,11 +86,9 @@ def _reduced(dense: Rule, n_classes: int, sizes: tuple[int, ...]) -> Rule:
         for i in np.flatnonzero(good):
             found[todo[i]] = node[i], log_share[i], probe[i]
         todo, jacobi = todo[~good], jacobi.take(~good)
-        if not len(todo):
-            break
-    for i in todo:
-        node, log_node = dense.of(int(i))
-        found[i] = node, log_node, np.zeros((2, len(node)))
+    for j in [j for j, rule in enumerate(found) if rule is None]:
+        beta, log_weight = dense.of(j)
+        found[j] = beta, log_weight, np.zeros((2, len(beta)))
     return _padded(dense.candidate, found)
 
 
