@@ -277,6 +277,20 @@ def test_a_measure_with_one_point_that_counts_has_a_rule():
     assert weights.sum() == pytest.approx(1.0)
 
 
+def test_a_broad_posterior_needs_few_nodes(monkeypatch):
+    """Labels that nothing explains: log(beta) is known to half its size, and down to zero."""
+    rng = np.random.default_rng(0)
+    X, y, new = rng.normal(size=(1200, 4)), rng.integers(0, 3, 1200), rng.normal(size=(20, 4))
+    model = KFreeClassifier(k_max=60).fit(X, y)
+    posterior = model._model.posterior
+    n_nodes = (posterior.rule.log_weight > -np.inf).sum(axis=1)
+    assert posterior.curves.std.max() > 0.5
+    assert n_nodes.max() <= 6  # 8 to 16 in log(beta)
+    few = model.predict_proba(new)
+    monkeypatch.setattr(averaging, "DOUBT", -1.0)
+    np.testing.assert_allclose(few, model.predict_proba(new), atol=1e-8)
+
+
 def test_rows_in_doubt_are_done_again_with_finer_nodes(data_folder, monkeypatch):
     # Nearly separable classes: the label of a row near the few that stand in the wrong place opens
     # the upper tail of beta far beyond the nodes that serve all other rows.
