@@ -34,9 +34,11 @@ KINDS = (
 )
 # Borders between the ways, moved to where small problems cross them.
 BORDERS = {
-    "kfree.likelihood.few_classes.FEW_CLASSES": (1, 3, 32),
-    "kfree.likelihood.few_classes.CLASSES_PER_NEIGHBOR": (0, 0, 2),
+    "kfree.likelihood.few_classes.MOST_CLASSES": (1, 1, 3, 1024),
     "kfree.likelihood.few_classes.STATE_NUMBERS": (30, 1 << 24),
+    "kfree.likelihood.slots.DENSE_CLASSES": (1, 1, 16),
+    "kfree.likelihood.counts.DENSE_CLASSES": (1, 16),
+    "kfree.likelihood.terms.BLOCK_NUMBERS": (30, 1 << 19),
     "kfree.likelihood.training_sum.PART_EDGES": (30, 1 << 22),
     "kfree.likelihood.training_sum.GROUP_ENTRIES": (50, 1 << 23),
     "kfree.likelihood.few_classes.MOST_CELLS": (0, 4, 10**6),
