@@ -7,9 +7,11 @@ from sklearn.preprocessing import StandardScaler
 
 from kfree import KFreeClassifier, averaging
 from kfree.evaluation import data
-from kfree.inference.gauss import jacobi_matrices
+from kfree.inference import rules
+from kfree.inference.gauss import gauss_rules
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
+from kfree.inference.quadrature import Rule
 from kfree.likelihood import training_sum
 from kfree.likelihood.counts import PointCounts
 from kfree.likelihood.slots import ClassSlots
@@ -87,7 +89,7 @@ def test_start_is_not_changed():
 
 
 def gauss_rule(node, weight, n_nodes):
-    return jacobi_matrices(node, weight, n_nodes).rule(n_nodes)[:2]
+    return gauss_rules(node, weight, n_nodes)[:2]
 
 
 def discrete_measures(n_points, seed=0):
@@ -280,15 +282,30 @@ def test_a_measure_with_one_point_that_counts_has_a_rule():
 def test_a_broad_posterior_needs_few_nodes(monkeypatch):
     """Labels that nothing explains: log(beta) is known to half its size, and down to zero."""
     rng = np.random.default_rng(0)
-    X, y, new = rng.normal(size=(1200, 4)), rng.integers(0, 3, 1200), rng.normal(size=(20, 4))
+    X, y, new = rng.normal(size=(1200, 4)), rng.integers(0, 12, 1200), rng.normal(size=(20, 4))
     model = KFreeClassifier(k_max=60).fit(X, y)
     posterior = model._model.posterior
-    n_nodes = (posterior.rule.log_weight > -np.inf).sum(axis=1)
     assert posterior.curves.std.max() > 0.5
-    assert n_nodes.max() <= 6  # 8 to 16 in log(beta)
+    assert posterior.rule.beta.shape[1] == rules.N_NODES < posterior.fine.beta.shape[1] / 10
+    monkeypatch.setattr(averaging, "DOUBT", np.inf)
     few = model.predict_proba(new)
     monkeypatch.setattr(averaging, "DOUBT", -1.0)
-    np.testing.assert_allclose(few, model.predict_proba(new), atol=1e-8)
+    np.testing.assert_allclose(few, model.predict_proba(new), rtol=0, atol=1e-9)
+
+
+def test_a_posterior_with_no_more_points_than_nodes_keeps_them():
+    """Beside one that has more."""
+    beta = np.linspace(1.0, 4.0, 40)
+    log_weight = np.stack([np.where(np.arange(40) < 5, -1.0, -np.inf), np.full(40, -2.0)])
+    dense = Rule(np.arange(2), np.stack([beta, beta]), log_weight)
+    few = rules._reduced(dense, 8)
+    node, log_w = few.of(0)
+    np.testing.assert_array_equal(node, beta[:5])
+    np.testing.assert_array_equal(log_w, -1.0)
+    node, log_w = few.of(1)
+    assert len(node) == 8
+    assert np.exp(log_w).sum() == pytest.approx(40.0 * np.exp(-2.0))
+    assert (np.exp(log_w) * node).sum() == pytest.approx(np.exp(-2.0) * beta.sum(), rel=1e-8)
 
 
 def test_rows_in_doubt_are_done_again_with_finer_nodes(data_folder, monkeypatch):

@@ -112,7 +112,7 @@ def train(
         table = neighborhoods(structure, graph)
         likelihood = TrainingSum(table, labels, n_classes, n_jobs)
         curves = beta_posterior(likelihood, prior, n_jobs)
-        posterior = training_posterior(curves, candidates.log_prior, n_classes, len(labels))
+        posterior = training_posterior(curves, candidates.log_prior, len(labels))
         if not auto:
             break
         tail = tail_mass(posterior, candidates)
@@ -126,7 +126,7 @@ def train(
     if n_k < len(candidates):
         candidates = make_candidates(k_values, int(candidates.k[n_k - 1]))
         graph, table, curves = graph.up_to(n_k), table.up_to(n_k), curves.take(np.arange(n_k))
-        posterior = training_posterior(curves, candidates.log_prior, n_classes, len(labels))
+        posterior = training_posterior(curves, candidates.log_prior, len(labels))
     fresh = TrainingSum(table, labels, n_classes, n_jobs)
     return Model(
         structure, search, graph, table, labels, n_classes, candidates, prior, posterior, fresh
@@ -174,7 +174,7 @@ def assemble(
 ) -> Model:
     """The model of a neighbor graph and the posteriors of beta, both found before."""
     table = neighborhoods(structure, graph)
-    posterior = training_posterior(curves, candidates.log_prior, n_classes, len(labels))
+    posterior = training_posterior(curves, candidates.log_prior, len(labels))
     likelihood = TrainingSum(table, labels, n_classes)
     return Model(
         structure, search, graph, table, labels, n_classes, candidates, prior, posterior, likelihood

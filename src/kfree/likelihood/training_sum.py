@@ -250,7 +250,7 @@ def _patterns(i: int, counts: RisingCounts, by_point: bool) -> Terms:
     count, slots = counts.rise_to(i), counts.slots
     there = np.flatnonzero(count)
     indptr, value = np.searchsorted(there, slots.indptr), count[there]
-    word = _word(np.arange(int(value.max()) + 1))
+    word = _word(np.arange(int(value.max(initial=0)) + 1))
     key = segment_sum(word[value], indptr) + _word(count[counts.own] + (np.int64(1) << 40))
     if by_point:
         shown_by, n_points = np.arange(slots.n_points), np.ones(slots.n_points, dtype=np.int64)

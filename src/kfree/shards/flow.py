@@ -197,7 +197,7 @@ def train(
     engine: Engine, shards: Shards, settings: Any, k_values: Any, k_max: int | None
 ) -> Fitted:
     """The posterior of K and beta, as `kfree.training.train` finds it."""
-    n_points, n_classes = shards.plan.n_points, len(shards.plan.classes)
+    n_points = shards.plan.n_points
     prior = GammaPrior(float(settings.prior_shape), float(settings.prior_scale))
     structure, average = settings.structure, bool(settings.average)
     limit = auto_limit(n_points, n_points - 1)
@@ -209,7 +209,7 @@ def train(
         neighbors = find_neighbors(engine, shards, candidates.k, structure)
         each = list(zip(shards.shards, neighbors.around, strict=True))
         curves, known = find_posteriors(engine, each, shards.plan, candidates, prior, average)
-        posterior = training_posterior(curves, candidates.log_prior, n_classes, n_points)
+        posterior = training_posterior(curves, candidates.log_prior, n_points)
         if not auto:
             break
         tail = tail_mass(posterior, candidates)
@@ -228,7 +228,7 @@ def train(
         engine.forget([*neighbors.graphs, *neighbors.incoming, *neighbors.tables, known])
         neighbors, known = _around(engine, shards, graphs, structure), fewer
         curves = curves.take(np.arange(n_k))
-        posterior = training_posterior(curves, candidates.log_prior, n_classes, n_points)
+        posterior = training_posterior(curves, candidates.log_prior, n_points)
     joint = settings.update == "joint"
     knowledge = small_model.Knowledge(
         shards.plan, structure, candidates, prior, posterior, joint, average
