@@ -298,7 +298,7 @@ def test_a_posterior_with_no_more_points_than_nodes_keeps_them():
     beta = np.linspace(1.0, 4.0, 40)
     log_weight = np.stack([np.where(np.arange(40) < 5, -1.0, -np.inf), np.full(40, -2.0)])
     dense = Rule(np.arange(2), np.stack([beta, beta]), log_weight)
-    few = rules._reduced(dense, 8)
+    few = rules._reduced(dense, np.array([8, 8]))
     node, log_w = few.of(0)
     np.testing.assert_array_equal(node, beta[:5])
     np.testing.assert_array_equal(log_w, -1.0)

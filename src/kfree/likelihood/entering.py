@@ -53,6 +53,5 @@ def entering(
         shown_by, gone, state = states(count, labels, labels[graph.last(i)])
         those = count[shown_by], labels[shown_by], gone
         changes = exchanged(*those, betas[i][None] / table.k[i])
-        changes = changes.reshape(len(shown_by), n_classes, -1)
         known[i] = state.astype(np.int32), betas[i], changes
     return Entering(known)

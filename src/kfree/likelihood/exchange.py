@@ -44,8 +44,38 @@ def states(
     return shown_by[which], gone, state
 
 
+def states_of_pairs(
+    count: np.ndarray, label: np.ndarray, point: np.ndarray, gone: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct states of points that may each lose neighbors of several classes.
+
+    Of the class that goes, only how many neighbors it has matters, and whether it is the point's
+    own: what the point becomes at any third class is the same. Among many classes this makes a
+    tenth of the states.
+
+    Parameters
+    ----------
+    count : (n, n_classes), the classes of the points' neighbors
+    label : (n,) the own class
+    point, gone : (n_pairs,) a point, and the class that it loses a neighbor of
+
+    Returns
+    -------
+    shown_by, gone : (n_states,) a point that shows each state, and a class that goes
+    state : (n_pairs,)
+    """
+    _, of_point, _ = distinct_hashes(hashes(count, label))
+    number = count[point, gone]
+    n_ways = 2 * (int(number.max(initial=0)) + 1)
+    code = of_point[point] * np.int64(n_ways) + 2 * number + (gone == label[point])
+    codes, state = distinct(code, (int(of_point.max(initial=0)) + 1) * n_ways)
+    pair = np.empty(len(codes), dtype=np.int64)
+    pair[state] = np.arange(len(state))
+    return point[pair], gone[pair], state
+
+
 def exchanged(count: np.ndarray, own: np.ndarray, gone: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """V(c) - V(l) where one neighbor of class l = gone goes: (n, n_classes * n_beta).
+    """V(c) - V(l) where one neighbor of class l = gone goes: (n, n_classes, n_beta).
 
     To get back a neighbor of the class that went is to be as before, so V(l) is the present term.
     """
@@ -54,4 +84,20 @@ def exchanged(count: np.ndarray, own: np.ndarray, gone: np.ndarray, b: np.ndarra
     points = of_every_class(rest, own)
     value = log_terms_joined(points, np.ones(len(count), dtype=np.int64), b)
     value -= points.slots.spread(value[points.slots.find(each, gone)])
-    return value.reshape(len(count), -1)
+    return value.reshape(*count.shape, -1)
+
+
+def exchanged_for_any(
+    count: np.ndarray, own: np.ndarray, gone: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    """The same for any class that has as many neighbors as `gone`, but at the class that goes.
+
+    There it is zero, and here what it is where another one of these classes goes.
+    """
+    value, each = exchanged(count, own, gone, b), np.arange(len(count))
+    alike = count == count[each, gone][:, None]
+    alike[each, gone] = alike[each, own] = False
+    other = alike.argmax(axis=1)
+    has_other = alike[each, other]
+    value[each[has_other], gone[has_other]] = value[each[has_other], other[has_other]]
+    return value
