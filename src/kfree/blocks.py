@@ -147,7 +147,8 @@ def _numbers(model: Model, inference: str, n_draws: int) -> int:
         return max(len(GRID) + model.n_k, KOREA_NUMBERS) * model.n_k * n_listed
     n_nodes = rule.beta.shape[1]
     if few:
-        # Of the points that a row touches, which are about as many as it has neighbors, the classes
-        # around them are small numbers.
-        return 2 * n_nodes * model.n_classes + 2 * k_max + k_max * model.n_classes // 8
+        numbers = 2 * n_nodes * model.n_classes + 2 * k_max
+        # Where what becomes of a point depends on the row too, the classes around each of the
+        # points that a row touches, about as many as it has neighbors, are small numbers.
+        return numbers if model.table.nearest else numbers + k_max * model.n_classes // 8
     return n_nodes * k_max * n_listed + 2 * model.n_classes
