@@ -4,7 +4,8 @@
     python benchmarks/nodes.py --rows 600 1500
 
 The problems are those of `make fuzz`, new and held-out rows alike. The figures are the reason for
-the constant DOUBT of kfree.averaging: rows in more doubt than it are done again with all nodes.
+the numbers of nodes in kfree.inference.rules, and for the constant DOUBT of kfree.averaging: rows
+in more doubt than it are done again with all nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from kfree import KFreeClassifier
+from kfree import KFreeClassifier, averaging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from fuzz_problems import problem
@@ -43,11 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
         if len(given.z) < least:
             continue
         done += 1
-        found = probabilities(given)
+        found, again = probabilities(given)
         n_rows += len(found[-1.0])
         for limit in LIMITS:
             worst[limit] = max(worst[limit], np.abs(found[limit] - found[-1.0]).max())
-            n_again[limit] += (found[limit] != found[np.inf]).any(axis=1).sum()
+            n_again[limit] += again[limit]
         if sys.stderr.isatty():
             print(f"\r{done} of {options.problems} problems ", end="", file=sys.stderr, flush=True)
     print(f"{done} problems of {least} to {most} rows, {n_rows:,} rows with open labels\n")
@@ -58,18 +59,26 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def probabilities(given) -> dict[float, np.ndarray]:
-    """Class probabilities by the doubt that is put up with; -1: all rows with all nodes."""
+def probabilities(given) -> tuple[dict[float, np.ndarray], dict[float, int]]:
+    """Class probabilities, and how many rows were done again, by the doubt that is put up with.
+
+    -1: all rows with all nodes.
+    """
     settings = given.settings | {"inference": "quadrature", "average": True}
-    found = {}
-    with warnings.catch_warnings():
+    found, again, add = {}, dict.fromkeys((*LIMITS, -1.0), 0), averaging._Sums.add
+
+    def counted(self, rows, rule, in_doubt=None, only=None):
+        again[averaging.DOUBT] += 0 if only is None else rows.n_rows
+        return add(self, rows, rule, in_doubt, only)
+
+    with warnings.catch_warnings(), patch.object(averaging._Sums, "add", counted):
         warnings.simplefilter("ignore")
         model = KFreeClassifier(**settings).fit(given.X, given.z)
-        for limit in (*LIMITS, -1.0):
-            with patch("kfree.averaging.DOUBT", limit):
+        for limit in again:
+            with patch.object(averaging, "DOUBT", limit):
                 parts = model.predict_proba(given.new[None]), model.predict_proba(None)
             found[limit] = np.concatenate(parts)
-    return found
+    return found, again
 
 
 if __name__ == "__main__":
