@@ -8,7 +8,7 @@ import pytest
 import naive
 from kfree import KFreeClassifier
 from kfree.blocks import PreparedPoints, held_out, new_points
-from kfree.likelihood import conditional, few_classes
+from kfree.likelihood import conditional, exchange, few_classes
 from kfree.likelihood.counts import RisingCounts
 from kfree.likelihood.few_classes import FEW_CLASSES
 from kfree.likelihood.training_sum import count_patterns
@@ -189,6 +189,24 @@ def test_betas_in_parts_give_the_same(monkeypatch):
             found += [model.predict_proba(new), model.predict_proba(None)]
         for one, other in zip(found[:2], found[2:], strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+def test_which_of_several_equal_classes_goes_does_not_matter():
+    """Points that lose a neighbor of a class: one state for all classes of as many neighbors."""
+    count = np.array([[3, 2, 2, 0, 2], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 5, 0, 0, 0]])
+    label, b = np.array([1, 4, 0, 2]), np.array([[0.3, 2.0]])
+    point, gone = np.nonzero(count)
+    shown_by, one, state = exchange.states_of_pairs(count, label, point, gone)
+    assert len(shown_by) == 3 + 2 + 2 + 1  # of 4 + 5 + 5 + 1
+    value = exchange.exchanged_for_any(count[shown_by], label[shown_by], one, b)
+    for pair, (n, lost) in enumerate(zip(point, gone, strict=True)):
+        present = b[0] * count[n, label[n]] - np.log(np.exp(np.outer(b[0], count[n])).sum(axis=1))
+        for c in set(range(5)) - {lost}:  # where the one that went comes back nothing changes
+            m = count[n].copy()
+            m[lost] -= 1
+            m[c] += 1
+            then = b[0] * m[label[n]] - np.log(np.exp(np.outer(b[0], m)).sum(axis=1))
+            np.testing.assert_allclose(value[state[pair], c], then - present, atol=1e-13)
 
 
 @pytest.mark.parametrize(
