@@ -179,7 +179,7 @@ def test_either_way_gives_the_same(monkeypatch, structure, held_out_rows):
         np.testing.assert_allclose(few, general, rtol=1e-6, atol=1e-8, err_msg=name)
 
 
-def test_betas_in_parts_give_the_same(monkeypatch):
+def test_states_in_parts_give_the_same(monkeypatch):
     X, z, new = rows_of("continuous")
     for structure in naive.STRUCTURES:
         model = KFreeClassifier(structure=structure, k_values=[5, N_CLASSES // 2]).fit(X, z)

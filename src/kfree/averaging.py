@@ -25,9 +25,9 @@ from kfree.row_density import RowDensity
 from kfree.training import Model, beta_posterior
 
 # A row in more doubt than this at a candidate is done again there, with all nodes. On the fuzzer's
-# kinds of problems, 4 to 150 points, the others were off by at most 5e-11, and all rows by up to
-# 0.04 (`python benchmarks/nodes.py --problems 200 --rows 4 150`); among 3,000 separated embeddings
-# of 50 classes by 4e-8, and with a tenth of this it takes half as much time again to no effect.
+# kinds of problems, 4 to 150 points, the others were off by at most 3e-9, and without it rows by up
+# to 0.1 (`python benchmarks/nodes.py --problems 200 --rows 4 150`). With a tenth of this half as
+# many rows again are done again, to no effect.
 DOUBT = 1e-4
 # A candidate that was integrated to a few digits is integrated anew where it has more weight.
 NO_WEIGHT = 1e-20

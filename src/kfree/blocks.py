@@ -142,13 +142,15 @@ def _numbers(model: Model, inference: str, n_draws: int) -> int:
     if inference == "metropolis":
         # Chains run side by side: one step of many rows costs little more than of one.
         sum_of_k = int(model.candidates.k.sum())
-        return (sum_of_k * n_listed + 4 * n_draws) // 32
+        return (sum_of_k * model.n_classes + 4 * n_draws) // 32
     if inference == "laplace":
         return max(len(GRID) + model.n_k, KOREA_NUMBERS) * model.n_k * n_listed
     n_nodes = rule.beta.shape[1]
     if few:
-        numbers = 2 * n_nodes * model.n_classes + 2 * k_max
-        # Where what becomes of a point depends on the row too, the classes around each of the
-        # points that a row touches, about as many as it has neighbors, are small numbers.
-        return numbers if model.table.nearest else numbers + k_max * model.n_classes // 8
+        # The classes around the points that a row touches, about as many as it has neighbors, are
+        # small numbers. Those around all points are never more.
+        around = k_max * model.n_classes // 8
+        if len(model.labels) * model.n_classes <= 8 * BLOCK_NUMBERS:
+            around = 0
+        return 2 * n_nodes * model.n_classes + 2 * k_max + around
     return n_nodes * k_max * n_listed + 2 * model.n_classes

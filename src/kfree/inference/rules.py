@@ -19,15 +19,15 @@ NEGLIGIBLE = 18.0
 # bring them back. That is a bound, which is loose where beta is known badly: at 30 all rows of
 # separated embeddings looked at three more candidates.
 LEFT_OUT = 50.0
-# With 8 nodes few rows are in doubt and the others off by 1e-8 at most, among separated classes and
-# hubs as well as where no feature tells the classes apart; with 6 by 3e-7, in nine tenths of the
-# time. With fewer points one label matters more: of up to 150 points 8 nodes leave a quarter of the
-# rows in doubt and the others off by 2e-6, 16 an eighth and 3e-9 (`python benchmarks/nodes.py`).
-# Where log(beta) is known to a twentieth, as with most data of 10,000 rows, 5 nodes are good to
-# 1e-10.
-N_NODES = 8
-NARROW = 0.05
-N_NODES_IF_NARROW = 5
+# How many nodes, by the width of the posterior of log(beta). Where it is narrow, as with most data
+# of 10,000 rows, 5 are good to 3e-10. Where it is as broad as the prior, since separated classes
+# leave beta free, 8 would leave class probabilities off by 1.5e-7, 12 by 1e-10. In between 8 are
+# good to 1e-8, and 6 would be to 3e-7, in nine tenths of the time.
+WIDTHS = (0.05, 0.5)
+N_NODES = (5, 8, 12)
+# With fewer points one label matters more: of up to 150 points 8 nodes would have a twelfth of the
+# rows done again and leave the others off by 2e-6; with 16 it is one in thirty, and 3e-9
+# (`python benchmarks/nodes.py`).
 FEW_POINTS = 1000
 N_NODES_OF_FEW = 16
 
@@ -42,7 +42,7 @@ def training_posterior(
     active = np.flatnonzero(log_mass > log_mass.max() - LEFT_OUT)
     log_weight = curves.log_mass + log_prior[:, None] - log_normalizer
     fine = Rule(np.arange(len(log_prior)), curves.beta, log_weight)
-    n_nodes = np.where(curves.std < NARROW, N_NODES_IF_NARROW, N_NODES)
+    n_nodes = np.array(N_NODES)[np.searchsorted(WIDTHS, curves.std)]
     if n_points < FEW_POINTS:
         n_nodes[:] = N_NODES_OF_FEW
     few = _reduced(fine, n_nodes)

@@ -35,7 +35,7 @@ from kfree.neighbors.structures import Touched
 FEW_CLASSES = 32
 CLASSES_PER_NEIGHBOR = 2
 MOST_CLASSES = 1024
-# About how many numbers of states are held at a time (128 MiB).
+# About how many numbers of states are held at a time (128 MiB): of as many states as that allows.
 STATE_NUMBERS = 1 << 24
 # A table of rows and states that is counted out in full and multiplied is faster than adding up the
 # pairs one by one while it has up to so many cells for each pair: 1 where 10 columns are summed, 4
@@ -62,7 +62,7 @@ class FewClasses:
             self._own = RisingCounts(rows.rows.own_lists(), rows.labels, own, rows.n_classes)
             if rows.joint:
                 row, point, cell = rows.rows.exchanges()
-                order = np.argsort(cell.astype(np.int16), kind="stable")
+                order = np.argsort(cell.astype(np.uint16), kind="stable")
                 self._pairs = row[order], point[order]  # by the first candidate that has them
                 self._n_pairs = np.bincount(cell, minlength=len(rows.table.k)).cumsum()
 
@@ -123,12 +123,13 @@ class FewClasses:
         else:
             gone, way = rows.own_labels[row], exchanged_for_any
             shown_by, gone, state = states_of_pairs(count, label, place[point], gone)
-        count, label = count[shown_by], label[shown_by]
+        b = beta / rows.table.k[i]
 
-        def of_states(beta: np.ndarray) -> np.ndarray:
-            return way(count, label, gone, beta / rows.table.k[i]).reshape(len(count), -1)
+        def of_states(part: slice) -> np.ndarray:
+            some = shown_by[part]
+            return way(count[some], label[some], gone[part], b).reshape(len(some), -1)
 
-        change = self._sum(row, state, count, beta, of_states)
+        change = self._sum(row, state, len(shown_by), beta.shape[1], of_states)
         if rows.own_labels is not None:  # with its own label a row is what it was
             change[np.arange(rows.n_rows), rows.own_labels] = 0.0
         return change
@@ -137,22 +138,27 @@ class FewClasses:
         self,
         row: np.ndarray,
         state: np.ndarray,
-        count: np.ndarray,
-        beta: np.ndarray,
-        of_states: Callable[[np.ndarray], np.ndarray],
+        n_states: int,
+        n_beta: int,
+        of_states: Callable[[slice], np.ndarray],
     ) -> np.ndarray:
-        """What states (n_states,) with some counts give at betas, summed over the pairs of rows.
+        """What states give, summed over the pairs of each row: (n_rows, n_classes, n_beta).
 
-        (n_rows, n_classes, n_beta). As many betas at a time as memory allows.
+        As many states at a time as memory allows.
         """
         n_rows, n_classes = self._open.n_rows, self._open.n_classes
-        step = max(1, STATE_NUMBERS // max(1, count.size))
-        parts = [
-            _sum_over_pairs(row, state, of_states(beta[:, a : a + step]), n_rows)
-            for a in range(0, beta.shape[1], step)
-        ]
-        parts = [part.reshape(n_rows, n_classes, -1) for part in parts]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        step = max(1, STATE_NUMBERS // (n_classes * n_beta))
+        if n_states <= step:
+            total = _sum_over_pairs(row, state, of_states(slice(None)), n_rows)
+            return total.reshape(n_rows, n_classes, n_beta)
+        order = np.argsort(state, kind="stable")
+        row, state = row[order], state[order]
+        total = np.zeros((n_rows, n_classes * n_beta))
+        for start in range(0, n_states, step):
+            part = slice(*np.searchsorted(state, [start, start + step]))
+            value = of_states(slice(start, start + step))
+            total += _sum_over_pairs(row[part], state[part] - start, value, n_rows)
+        return total.reshape(n_rows, n_classes, n_beta)
 
     def _changes(self, touched: Touched, i: int, beta: np.ndarray) -> np.ndarray:
         """New log terms less old ones, summed over the pairs: (n_rows, n_classes, n_beta)."""
@@ -171,19 +177,20 @@ class FewClasses:
             lost = WORDS[0][rows.labels[touched.lost_neighbor]]
             key[touched.lost_pair[first]] -= np.add.reduceat(lost, first)
         shown_by, state, _ = distinct_hashes(key)
-        place, weight = place[shown_by], touched.weight[shown_by]
-        count = counts[place]
         first = np.searchsorted(touched.lost_pair, np.arange(len(state) + 1))
-        owner, loss = expand(first, shown_by)
-        slot = owner * np.int64(rows.n_classes) + rows.labels[touched.lost_neighbor[loss]]
-        count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
-        after = of_every_class(count, label[place])
 
-        def joined(beta: np.ndarray) -> np.ndarray:
+        def joined(part: slice) -> np.ndarray:
+            pair = shown_by[part]
+            count, weight = counts[place[pair]], touched.weight[pair]
+            owner, loss = expand(first, pair)
+            slot = owner * np.int64(rows.n_classes) + rows.labels[touched.lost_neighbor[loss]]
+            count = count - np.bincount(slot, minlength=count.size).reshape(count.shape)
+            after = of_every_class(count, label[place[pair]])
             b = after.b(rows.table, i, beta, weight)
-            return log_terms_joined(after, weight, b).reshape(len(count), -1)
+            return log_terms_joined(after, weight, b).reshape(len(pair), -1)
 
-        return self._sum(touched.pair_row, state, count, beta, joined) - old[:, None, :]
+        new = self._sum(touched.pair_row, state, len(shown_by), beta.shape[1], joined)
+        return new - old[:, None, :]
 
 
 def _sum_over_pairs(

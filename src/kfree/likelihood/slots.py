@@ -1,6 +1,6 @@
 """A place for each class that can occur at each point, and what is known of the classes there.
 
-With few classes every point has a slot for every class. With many, a point has slots only for the
+Up to 16 classes every point has a slot for every class. With more, a point has slots only for the
 classes that occur around it, so that time and memory do not grow with the number of classes: all
 others have the same value, and share one slot.
 """
