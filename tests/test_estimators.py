@@ -647,6 +647,26 @@ def test_the_label_is_the_most_probable_one(model):
     np.testing.assert_array_equal(fitted.predict(NEW), expected)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [PKNNClassifier(2), PKNNClassifier(4), KFreeClassifier(k_values=[2, 4], average=False)],
+    ids=repr,
+)
+def test_the_last_digit_does_not_decide(model, monkeypatch):
+    """A row amid two classes that mirror each other: equal but for rounding, so the first."""
+    for seed in range(30):
+        away = np.sort(np.random.default_rng(seed).random(9)) + 0.1
+        X, y = np.append(away, -away)[:, None], np.repeat([0, 1], 9)
+        fitted = clone(model).fit(X, y)
+        one, other = fitted.predict_proba([[0.0]])[0]
+        assert one == pytest.approx(other, rel=1e-10)
+        assert fitted.predict([[0.0]]) == [0]
+    for above, label in ((1e-13, 0), (1e-7, 1)):
+        nearly = np.array([[0.5 - above, 0.5 + above]])
+        monkeypatch.setattr(type(fitted), "predict_proba", lambda self, X, p=nearly: p)
+        assert fitted.predict([[0.0]]) == [label]
+
+
 # --- Five points by hand -------------------------------------------------------------------------
 #
 #   index     0    1    2         3         4 (new)

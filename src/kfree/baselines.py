@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kfree import validation
+from kfree.candidates import most_probable
 from kfree.fitted_state import neighbors_state, restored_neighbors
 from kfree.inference.mode import maximize
 from kfree.inference.prior import GammaPrior
@@ -183,7 +184,7 @@ class PKNNClassifier(_FixedNeighbors):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return self.classes_[most_probable(self.predict_proba(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(z' = c | beta, K, Y) of each row; of each training row, left out, if X is None.

@@ -227,6 +227,8 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row; of each training row, left out, if X is None.
 
+        Of classes that are equally probable but for rounding, the first.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or None
@@ -236,7 +238,7 @@ class KFreeClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return self.classes_[most_probable(self.predict_proba(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(z' = c | Y) of each row; of each training row, left out, if X is None.

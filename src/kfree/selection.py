@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.averaging import average_at
 from kfree.blocks import PreparedPoints, held_out
+from kfree.candidates import most_probable
 from kfree.classifier import KFreeClassifier
 from kfree.inference.mode import maximize
 from kfree.likelihood.training_sum import Curves
@@ -234,5 +235,5 @@ def _leave_one_out(
     blocks = [held_out(prepared, rows[a : a + step], joint) for a in range(0, len(rows), step)]
     parts = run(partial(average_at, model, i=i), blocks, n_jobs)
     probabilities = np.concatenate([part.class_probabilities for part in parts])
-    right = probabilities.argmax(axis=1) == model.labels
+    right = most_probable(probabilities) == model.labels
     return float(right.mean()), float(np.log(probabilities[rows, model.labels]).mean())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from kfree.candidates import most_probable
 from kfree.commands.models import make_classifier, usual_model
 from kfree.commands.options import STANDARD
 from kfree.commands.progress import Working
@@ -117,5 +118,5 @@ def leave_one_out(model: Pipeline, task: Task) -> tuple[np.ndarray, Scores]:
     with Working("Predicting each row from the others"):
         probabilities = classifier.predict_proba(None)
     classes = classifier.classes_
-    predicted = classes[probabilities.argmax(axis=1)]
+    predicted = classes[most_probable(probabilities)]
     return probabilities, score(task.labels, predicted, probabilities, classes)

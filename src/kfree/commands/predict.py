@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from sklearn.pipeline import Pipeline
 
+from kfree.candidates import most_probable
 from kfree.classifier import KFreeClassifier
 from kfree.commands import options
 from kfree.commands.files import check_output
@@ -126,7 +127,7 @@ def _answer(model: Pipeline, cells: Any, tally: Tally) -> dict[str, np.ndarray]:
     probabilities = (
         classifier.predict_proba(features) if known is None else known.class_probabilities
     )
-    best = probabilities.argmax(axis=1)
+    best = most_probable(probabilities)
     answer = {
         "prediction": classifier.classes_[best],
         "probability": probabilities[np.arange(len(best)), best],

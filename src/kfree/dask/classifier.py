@@ -384,7 +384,7 @@ def _known(average: Average, name: str) -> np.ndarray:
 
 
 def _most_probable(average: Average, classes: np.ndarray) -> np.ndarray:
-    return classes[average.class_probabilities.argmax(axis=1)]
+    return classes[most_probable(average.class_probabilities)]
 
 
 def _n_right(average: Average, y: Any, classes: np.ndarray) -> tuple[int, int]:

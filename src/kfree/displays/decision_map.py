@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
+from kfree.candidates import most_probable
 from kfree.displays.drawing import MARKERS, require_matplotlib, written
 from kfree.displays.fitted import last_step
 
@@ -101,7 +102,7 @@ def decision_map(
 
     classifier, rows = last_step(estimator, rows)
     known = classifier.posterior(rows)
-    predicted = known.class_probabilities.argmax(axis=1)
+    predicted = most_probable(known.class_probabilities)
 
     def of_predicted(values: NDArray) -> NDArray:
         return values[np.arange(len(predicted)), predicted].reshape(len(y), len(x))
