@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "inference": set(),
     "label_noise": set(),
     "atomic": set(),
-    "evaluation": {"atomic"},
+    "evaluation": {"atomic", "candidates"},
     "page": set(),
     "posterior": set(),
     "plain_text": set(),

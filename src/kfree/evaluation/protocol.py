@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
+from kfree import candidates
 from kfree.evaluation.scores import Scores, score
 
 
@@ -137,7 +138,7 @@ def _run(
     # Labels are the estimator's own and not the argmax, unless asked for: the two may differ. Not
     # timed, since they come from the same search.
     if most_probable:
-        predicted = model.classes_[probabilities.argmax(axis=1)]
+        predicted = model.classes_[candidates.most_probable(probabilities)]
     else:
         predicted = model.predict(new)
     probabilities = _over_all_classes(probabilities, model.classes_, classes)
