@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics
 
+from kfree.candidates import most_probable
+
 
 @dataclass(frozen=True, slots=True)
 class Scores:
@@ -81,7 +83,7 @@ def calibration_error(
     """
     probabilities = np.asarray(probabilities)
     confidence = probabilities.max(axis=1)
-    correct = np.asarray(classes)[probabilities.argmax(axis=1)] == np.asarray(y)
+    correct = np.asarray(classes)[most_probable(probabilities)] == np.asarray(y)
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     # Sums per bin: the weight n_bin / n and the mean's 1 / n_bin cancel.
     gaps = np.bincount(bins, weights=confidence - correct, minlength=n_bins)
