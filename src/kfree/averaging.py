@@ -26,8 +26,8 @@ from kfree.training import Model, beta_posterior
 
 # A row in more doubt than this at a candidate is done again there, with all nodes. On the fuzzer's
 # kinds of problems, 4 to 150 points, the others were off by at most 3e-9, and without it rows by up
-# to 0.1 (`python benchmarks/nodes.py --problems 200 --rows 4 150`). With a tenth of this half as
-# many rows again are done again, to no effect.
+# to 0.1 (`python benchmarks/nodes.py --problems 200 --rows 4 150`). With a tenth of this a quarter
+# more rows are done again, to no effect.
 DOUBT = 1e-4
 # A candidate that was integrated to a few digits is integrated anew where it has more weight.
 NO_WEIGHT = 1e-20
