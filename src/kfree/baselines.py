@@ -175,6 +175,8 @@ class PKNNClassifier(_FixedNeighbors):
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row; of each training row, left out, if X is None.
 
+        Of classes that are equally probable but for rounding, the first.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or None
